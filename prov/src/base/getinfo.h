@@ -12,7 +12,7 @@
  * libfabric does not filter infos by FI_PROVIDER. With FI_PROVIDER
  * "efa;ofi_duo", the filter would drop the infos of efa.
  */
-#define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of any stack of providers */
+#define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of providers and stacks */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
 #define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
 

@@ -10,7 +10,7 @@
 
 #include "base/lock.h"
 
-#define DUO_LOCK_SPINS 100	/* number of attempts; they take about 1 us */
+#define DUO_LOCK_SPINS 100	/* number of attempts; together about 1 us */
 #define DUO_LOCK_PAUSE_NS 1000
 #define DUO_LOCK_BARRIER_NS 10000000	/* 10 ms */
 
@@ -85,8 +85,8 @@ static bool duo_lock_membarrier(void)
 }
 
 /*
- * Executes membarrier. If this process is a forked child, membarrier fails: the
- * function registers the child and tries again.
+ * Executes membarrier. In a forked child, which is not registered, membarrier
+ * fails. Then the function registers the child and executes membarrier again.
  *
  * If seccomp forbids membarrier, the function sleeps 10 ms instead. In this
  * time each CPU makes its earlier stores visible.
@@ -103,8 +103,9 @@ void duo_lock_barrier(void)
 }
 
 /*
- * Spins, then sleeps between two loads: the thread that is inside the lock may
- * need this CPU to continue.
+ * Loads `inside` until it is false. After DUO_LOCK_SPINS loads, sleeps before
+ * each further load: the thread that is inside the lock may need this CPU to
+ * continue.
  */
 void duo_lock_empty(const struct duo_lock *lock)
 {

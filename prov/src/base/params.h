@@ -13,8 +13,8 @@
 
 struct duo_params {
 	/*
-	 * name of the core of all fabrics, if this module is the provider near:
-	 * "none". Otherwise NULL: the provider name of an info, such as
+	 * name of the core of all fabrics. In the provider near: "none". In
+	 * other modules: NULL, because each info's provider name, such as
 	 * "tcp;ofi_duo", selects the core
 	 */
 	const char *core;
@@ -31,7 +31,7 @@ struct duo_params {
 	 * ofi_duo posts deferred receives to the core
 	 */
 	size_t defer_polls;
-	/* time until aging posts the oldest deferred receive, us */
+	/* interval at which aging posts the oldest deferred receive, us */
 	size_t defer_us;
 	/*
 	 * number of CQ reads per poll of the core, while local messages arrive
@@ -43,7 +43,7 @@ struct duo_params {
 	size_t ring_memory;	/* ring budget of an endpoint, bytes */
 	int cma; /* 1: use single copy between processes */
 	int gpu_ipc;	/* 1: map device memory of local peers for RMA */
-	/* 1: permit peers' single copy if Yama's ptrace_scope is 1 */
+	/* 1: permit peers to use single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
 	 * N - 1, where N is a power of 2. After every N CQ reads in a row

@@ -17,7 +17,7 @@
 
 #include "base/proc.h"
 
-#define DUO_PROC_SPARE 16	/* number of descriptors to leave free */
+#define DUO_PROC_SPARE 16 /* number of file descriptors to leave free */
 #define DUO_STAT_STATE 3 /* fields of /proc/PID/stat, counted from 1 */
 #define DUO_STAT_THREADS 20
 #define DUO_STAT_START 22
@@ -134,9 +134,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * Stores in `path` the path to descriptor fd through a thread other than the
- * main thread (/proc/PID/task/TID/fd/FD). False: the main thread has not ended,
- * or there is no other thread.
+ * Stores in `path` the path of a process's file descriptor fd through a thread
+ * that is not the main thread: /proc/PID/task/TID/fd/FD. False: the main thread
+ * has not ended, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -180,7 +180,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 
 /*
  * Uses no pid, because /proc may belong to another pid namespace. Uses
- * thread-self, because self has no descriptors once the main thread has ended.
+ * /proc/thread-self, because /proc/self shows no file descriptors once the main
+ * thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -216,7 +217,10 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/* NSpid lists a pid per namespace, from /proc's to this process's */
+	/*
+	 * NSpid lists this process's pid in each pid namespace, from that of
+	 * /proc to the process's own
+	 */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -267,7 +271,10 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* if this namespace maps all uids, the overflow uid is one user's */
+	/*
+	 * if this user namespace maps all uids, the overflow uid belongs to one
+	 * user, like any other uid
+	 */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -317,8 +324,8 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 }
 
 /*
- * The kernel allocates the lowest free descriptor, so a high fd shows that few
- * are left.
+ * The kernel allocates the lowest free file descriptor, so a high fd shows that
+ * few are left.
  */
 bool duo_proc_scarce(int fd)
 {

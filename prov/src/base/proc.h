@@ -22,13 +22,13 @@
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Opens the file that a process has open as descriptor fd. Works even if the
- * process's main thread has ended. Returns a descriptor or -errno.
+ * Opens the file that a process has open as file descriptor fd. Works even if
+ * the process's main thread has ended. Returns a new file descriptor or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
 /*
- * Opens again the file that this process has open as descriptor fd. Returns the
- * new descriptor or -errno.
+ * Opens again the file that this process has open as file descriptor fd.
+ * Returns the new file descriptor or -errno.
  */
 int duo_proc_open_own(int fd, int flags);
 /*
@@ -57,7 +57,7 @@ uint64_t duo_proc_inode(const char *path);
  */
 bool duo_proc_user_known(void);
 
-/* Returns a descriptor that is readable once the process ends, or -errno. */
+/* Returns a pidfd, which is readable once the process has ended, or -errno. */
 int duo_proc_pidfd(pid_t pid);
 bool duo_proc_is_pidfd(int fd);
 bool duo_proc_ended(int pidfd);
@@ -66,8 +66,8 @@ ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
 /*
  * Opens a directory stream, as opendir(3) does, for the directory that is open
- * as descriptor `dir`. The caller must close the stream by closedir(), and also
- * `dir`. NULL: error.
+ * as file descriptor `dir`. The caller must close the stream by closedir(), and
+ * `dir` by close(). NULL: error.
  */
 DIR *duo_dir_list(int dir);
 
@@ -78,8 +78,8 @@ DIR *duo_dir_list(int dir);
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 /*
- * True if the process has few free descriptors left. fd: a descriptor that was
- * just opened. If true, the caller must close fd soon.
+ * True if the process has few free file descriptors left. fd: a file descriptor
+ * that was just opened. If true, the caller must close fd soon.
  */
 bool duo_proc_scarce(int fd);
 
