@@ -255,8 +255,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 /*
  * Must be called after a successful recall, which shows that ofi_duo has posted
  * the receive to the core too early. Doubles lazy.limit, so that receives stay
- * deferred for more polls. If duo_lazy_expedite() has made aging post at the
- * next poll, cancels this.
+ * deferred for more polls. If duo_lazy_expedite() has requested aging at the
+ * next poll, withdraws the request.
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -272,7 +272,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* does not report whether the core has matched rx: the CQ shows this */
+	/* the CQ, not fi_cancel(), reports whether the core has matched rx */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -358,7 +358,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	if (ep->core.carries_nothing)
 		return;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* cannot_cancel: an untagged receive from addr cannot be recalled */
+	/* with cannot_cancel, untagged receives from addr cannot be recalled */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 }

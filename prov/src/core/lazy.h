@@ -57,7 +57,7 @@ int duo_lazy_flush_due(struct duo_ep *ep);
 int duo_lazy_flush_once(struct duo_ep *ep);
 /*
  * Posts the oldest deferred receive that the core may get. Does not renew the
- * core poll budget either. Returns 0; -FI_EAGAIN: the core has no space for it.
+ * core poll budget. Returns 0; -FI_EAGAIN: the core has no space for it.
  */
 int duo_lazy_flush_oldest(struct duo_ep *ep);
 /*
@@ -89,8 +89,8 @@ void duo_cq_flush_lazy(struct duo_cq *cq);
 
 /*
  * Makes the next poll post the oldest deferred receive, or all if the local
- * transport is idle. Must be called after each message of the core, because the
- * core may have more messages.
+ * transport is idle. Must be called after each message from the core, because
+ * the core may have more messages.
  */
 #define DUO_LONG_AGO (-(1ULL << 62))	/* earlier than any clock time, us */
 static inline void duo_lazy_expedite(struct duo_ep *ep)

@@ -14,7 +14,7 @@
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
-/* a read of the clock at least this time after the previous one is slow, us */
+/* minimum time since the previous read of the clock for a slow read, us */
 #define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 64
@@ -53,8 +53,8 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 
 /*
  * Does the aging: posts the oldest deferred receive every defer_us. Posts the
- * whole list instead if the last post of the whole list was at least (length of
- * the list) * defer_us ago. Without aging, the core would get no deferred
+ * whole list instead if (length of the list) * defer_us have passed since the
+ * whole list was last posted. Without aging, the core would get no deferred
  * receive during continuous local traffic. Polls the core directly after a
  * post, before local messages can cause recalls.
  *
@@ -91,9 +91,9 @@ static bool duo_ep_waits(const struct duo_ep *ep)
 }
 
 /*
- * True if the endpoint has receives that this poll posts only by aging. These
- * receives are not due. Also, the local transport is not idle, or the core is
- * unused.
+ * True if the endpoint has deferred receives that are not due, and only aging
+ * posts them in the current poll: the local transport is not idle, or the core
+ * is unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {

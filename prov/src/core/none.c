@@ -71,8 +71,8 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 }
 
 /*
- * For FI_GETWAIT of a CQ, stores -1 (no descriptor) in *arg. FI_ENABLE of an
- * endpoint has no effect.
+ * For FI_GETWAIT of a CQ, stores -1 (no file descriptor) in *arg. FI_ENABLE of
+ * an endpoint has no effect.
  */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
@@ -116,7 +116,10 @@ static bool duo_none_prov_keys(const struct duo_none_domain *domain)
 	       domain->mr_mode & FI_MR_PROV_KEY;
 }
 
-/* Creates only a key and a descriptor: near's region table has the region. */
+/*
+ * Registers no memory: near's region table has the region. Creates only the key
+ * and the descriptor that fi_mr_key(3) and fi_mr_desc(3) return.
+ */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {

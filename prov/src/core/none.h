@@ -4,7 +4,7 @@
 /*
  * The core of the provider near. This core carries no data, and is not a
  * libfabric provider. Its objects open, bind and close like those of any core.
- * Calls that ofi_duo never makes are NULL.
+ * Functions that ofi_duo never calls are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY or is
  *   FI_MR_BASIC.
@@ -30,9 +30,9 @@ int duo_none_getinfo(const char *node, uint64_t flags,
 int duo_none_open(const struct fi_fabric_attr *attr,
 		  struct fid_fabric **fabric_fid);
 
-/* Allocates an object that begins with its fid, in none.c. NULL: no memory. */
+/* Allocates an object that begins with its fid (none.c). NULL: no memory. */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
-/* Returns the mr_mode of the open domain. */
+/* Returns the domain's mr_mode. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* functions in none_ep.c */

@@ -78,9 +78,9 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 			av->free[av->free_count++] = fi_addr[i];
 		else
 			/*
-			 * fi_addr[i] is too large for free[]. In the insert
-			 * that assigns such numbers, duo_av_admit() removes all
-			 * of them, so that `count` is DUO_AV_MAX again
+			 * fi_addr[i] is too large for free[]. The insert that
+			 * has assigned such numbers now removes all of them, in
+			 * duo_av_admit(). Then `count` is DUO_AV_MAX again
 			 */
 			av->count--;
 	}

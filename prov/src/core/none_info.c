@@ -149,8 +149,9 @@ static bool duo_none_set_mr(struct fi_info *info,
 }
 
 /*
- * False for FI_HMEM without FI_MR_HMEM: near needs the descriptors of buffers
- * in device memory. An application has to pass them only if it has FI_MR_HMEM.
+ * False for FI_HMEM without FI_MR_HMEM. For buffers in device memory, near
+ * needs the descriptors of fi_mr_desc(3), and an application has to pass them
+ * only if it has FI_MR_HMEM.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {

@@ -248,8 +248,8 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	ssize_t count;
 
 	/*
-	 * read only entries that fit into the application's array: others would
-	 * have to be stored, and copied once more
+	 * read only as many entries as fit into the application's array: others
+	 * would have to be stored, and copied once more
 	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;

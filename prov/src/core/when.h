@@ -22,7 +22,7 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Returns duo_recv_when() for a wildcard, or an address not in the AV. */
+/* Implements duo_recv_when() for wildcards and for addresses not in the AV. */
 DUO_INLINE enum duo_recv_when
 duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
 {
