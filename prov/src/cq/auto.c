@@ -49,9 +49,9 @@ static void duo_auto_poll(struct duo_domain *domain)
 }
 
 /*
- * Polls until progress.stop is set. Never waits for the domain's lock: if its
- * holder calls exit(), duo_auto_unload() in the holder waits for this thread,
- * and neither thread would continue.
+ * Polls until progress.stop is set. Never waits for the domain's lock, to avoid
+ * a deadlock: a thread that holds the lock may call exit(), and then waits for
+ * this thread in duo_auto_unload().
  */
 static void *duo_auto_run(void *arg)
 {
@@ -110,7 +110,7 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	/* the domain has no thread here: pid is 0, or the parent process's */
+	/* if pid is 0, or the parent's after a fork, no thread runs here */
 	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
