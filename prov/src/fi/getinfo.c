@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo(): gets the core's infos and restricts them. */
+/*
+ * fi_getinfo(): gets the core's infos, and restricts them to the features that
+ * ofi_duo supports.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +57,7 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
  * nothing
  * - if the hints request only messages
  * - in API versions before 1.5
- * - for a core that is part of ofi_duo: its infos would then require modes that
+ * - for the core "none" (core/none.h): its infos would then require modes that
  *   it does not need
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
@@ -72,7 +75,7 @@ static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 					const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	/* only the provider near uses a core that is part of ofi_duo */
+	/* NULL, except in the provider near, which has the core "none" */
 	const struct duo_core_ops *own = duo_params.core ?
 					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &
@@ -104,8 +107,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 }
 
 /*
- * Removes prov_name if the module has only one core (provider near), so that
- * libfabric stores the module's name.
+ * If this module is the provider near, removes the core's name from the info,
+ * so that libfabric stores the module's name.
  */
 static void duo_info_drop_name(struct fi_info *info)
 {
@@ -115,7 +118,11 @@ static void duo_info_drop_name(struct fi_info *info)
 	info->fabric_attr->prov_name = NULL;
 }
 
-/* Appends usable infos at *tail, frees the others. Returns the new tail. */
+/*
+ * Appends the usable infos of `list` at *tail, frees the others. direct: true
+ * selects infos of fabrics that ofi_duo never wraps, false those that it wraps.
+ * Returns the new tail.
+ */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
 				   const char *core, bool direct,
@@ -191,8 +198,8 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the providers that the call of fi_getinfo() requests,
- * separated by commas. Their source is the first of these that is set, and is
- * not only "ofi_duo":
+ * separated by commas. Their source is the first of these that is set; a source
+ * with the value "ofi_duo" counts as not set:
  * - the provider name in the hints
  * - FI_PROVIDER, except a list of excluded providers (^)
  * - the core of the fabric in the hints
@@ -237,8 +244,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 
 /*
  * Appends infos of the core's fabrics that ofi_duo wraps. If there are none,
- * appends infos of the fabrics that fi_fabric() opens at the core, without
- * ofi_duo: duo_getinfo_direct(). Returns the new tail.
+ * appends infos of the fabrics that ofi_duo never wraps. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
@@ -250,9 +256,9 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * If the hints name the fabric efa-direct, this call is skipped: efa
-	 * would ignore the name and return infos of its other fabric, which
-	 * libfabric discards.
+	 * skips duo_getinfo_wrapped() if the hints name the fabric efa-direct:
+	 * efa would ignore the name and return infos of its other fabric, which
+	 * libfabric discards
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -75,8 +75,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns the core's info for an info of ofi_duo; NULL: no memory. Removes
- * ofi_duo's fids and the features that ofi_duo itself implements.
+ * Returns a copy of an info of ofi_duo, for the core; NULL: no memory. The copy
+ * has the core's name. It has no fids of ofi_duo, and no features that ofi_duo
+ * itself implements.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -117,7 +118,7 @@ static const struct duo_transport_limits *duo_local_limits(void)
 	return &duo_transports[duo_params.local]->limits;
 }
 
-/* Restricts the attributes of messages to those that both paths support. */
+/* Restricts features and limits of messages to those that both paths have. */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
 	const struct duo_transport_limits *local = duo_local_limits();
@@ -177,7 +178,7 @@ int duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* keeps the core's FI_REMOTE_COMM; a core over loopback lacks it */
+	/* FI_REMOTE_COMM: only if the core has it (not over loopback) */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -276,8 +277,8 @@ static const struct fi_info duo_info_limits = {
 };
 
 /*
- * Fields that duo_hints_supported() checks. For hints without messages, it
- * checks only the first field.
+ * Fields that duo_hints_supported() checks. If the hints do not request
+ * messages, it checks only the first field.
  */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
@@ -423,7 +424,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	/* op_flags come from the core, but ofi_duo implements FI_MULTI_RECV */
+	/* FI_MULTI_RECV is not in the core's op_flags: ofi_duo implements it */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

@@ -6,7 +6,7 @@
  * registry. If a step fails, the core carries all messages.
  *
  * Processes that start at the same time share the lock of the registry's
- * directory. If space is lacking, or the name of the record is in use, a
+ * directory. After -FI_ENOSPC or -FI_EADDRINUSE (the record's file exists), a
  * process takes the lock exclusively, sweeps the directory, and tries again.
  * With duo_transport.exclusive_start, the first attempt already takes the lock
  * exclusively.
@@ -43,8 +43,9 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side. Writes a record to the registry, except with
- * duo_traits.peer_names. After an error, undoes its steps.
+ * Opens the local side. Writes a record to the registry, unless the endpoint's
+ * address is already its address at the local transport: duo_traits.peer_names.
+ * After an error, undoes its steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -262,8 +263,8 @@ void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
 		/*
-		 * fi_enable() has not opened the local side. Closes what
-		 * duo_ep_name_local() has opened.
+		 * fi_enable() has not opened the local side, but
+		 * duo_ep_name_local() has opened the transport's endpoint.
 		 */
 		if (ep->core.peer_names)
 			ep->domain->peer->close(ep);

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each has the core's key and descriptor. Regions of device
+ * Memory regions. Each has the core's key and mem_desc. Regions of device
  * memory are also prepared for copying (device/device.h). near's region table
  * lists regions for local peers (transport/near/onesided.h). The application
  * gets a fid of ofi_duo, because it may bind the region to ofi_duo's endpoints.
@@ -59,14 +59,15 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * must precede fi_close(core): the tree finds mr by its mem_desc, and
-	 * after that call the core may give a new region the same mem_desc
+	 * must precede fi_close(core): the tree of device memory is sorted by
+	 * mem_desc, and after that call the core may give a new region the same
+	 * mem_desc
 	 */
 	if (!duo_device_unlist(mr))
 		/*
-		 * The application has the fid of mr from another registration,
-		 * too. Another thread may close that registration and so free
-		 * mr. Therefore mr must not be accessed any more.
+		 * The region has further registrations: duo_device_list().
+		 * Another thread may close the last of them and so free mr.
+		 * Therefore mr must not be accessed any more.
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);

@@ -149,7 +149,7 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
-/* Returns the oldest (last listed) fabric that fits the info, or NULL. */
+/* Returns the oldest fabric (the last in the list) that fits; NULL: none. */
 static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 {
 	struct duo_fabric *fabric, *first = NULL;

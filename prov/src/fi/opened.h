@@ -19,7 +19,7 @@ struct duo_fabric;
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	/* true: a fid is not ofi_duo's, or the domain is of another fabric */
+	/* true: a fid is not ofi_duo's, or domain is not of this fabric */
 	bool foreign;
 };
 
@@ -29,8 +29,8 @@ void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
 
 /*
- * Returns the open objects that the hints name. Does not access fids, because
- * they may belong to other providers.
+ * Returns the open objects that the hints name. Does not dereference the hints'
+ * fids, because they may belong to other providers.
  */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if opened->foreign is not set. Otherwise logs a message. */
@@ -41,8 +41,8 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 
 /*
  * Stores in an info of the core the fids of an open fabric and domain of
- * ofi_duo that fit the info; NULL: none fits. Returns false if the hints name a
- * fabric or domain that does not fit.
+ * ofi_duo that fit the info. Stores NULL if none fits. Returns false if the
+ * hints name a fabric or domain that does not fit.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Tables of functions by which lower layers call higher ones. Also selects an
- * endpoint's tables of calls for messages.
+ * Tables of functions by which lower layers call higher ones. Also selects the
+ * functions that implement an endpoint's fi_send(), fi_tsend() etc.
  */
 
 #include "fi/api.h"
@@ -16,9 +16,9 @@
 #include "rx/recv.h"
 
 /*
- * duo_up.calls(): sets the endpoint's tables of calls for the mode of the lock.
- * Stores nothing if the tables are right already, because other threads may
- * read the pointers at the same time: see duo_cq_calls().
+ * duo_up.calls(): sets the endpoint's fi_ops_msg and fi_ops_tagged for the mode
+ * of the group's lock. Stores nothing if they are set already, because other
+ * threads may be reading the pointers. See duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

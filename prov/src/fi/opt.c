@@ -126,8 +126,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * Sets FI_OPT_CUDA_API_PERMITTED. ofi_duo itself calls CUDA only when near
- * copies from or to device memory.
+ * Sets FI_OPT_CUDA_API_PERMITTED. If it is false, and the domain has FI_HMEM,
+ * the endpoint gets no local side, because near calls CUDA for device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)

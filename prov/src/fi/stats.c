@@ -16,7 +16,7 @@
 #include "obj/fabric.h"
 #include "transport/near/near_ep.h"
 
-/* Returns the number of operations on device memory that took this path. */
+/* Returns the number of operations that took this device path. */
 static uint64_t duo_stats_device(const struct duo_ep *ep,
 				 enum near_device_path path)
 {
