@@ -69,8 +69,8 @@ int duo_record_locked(int fd)
 }
 
 /*
- * Tests the lock first, then the process: if the process has exited, a forked
- * child may still hold the lock.
+ * Tests the process as well, because the lock alone does not suffice: after the
+ * process has exited, a forked child may still hold the lock.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
@@ -258,7 +258,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* peers need this namespace's id */
+		return -FI_EOPNOTSUPP;	/* peers compare this id with theirs */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -276,7 +276,10 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	/* without the suffix, this is the path of the other record */
+	/*
+	 * without the suffix, pub->path is the path of the other record; the
+	 * caller logs this path
+	 */
 	if (ret == -FI_EADDRINUSE)
 		duo_pub_cut_suffix(pub);
 	return ret;

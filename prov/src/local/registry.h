@@ -33,9 +33,9 @@
 
 /* State of a record, in the process that owns the record's endpoint. */
 struct duo_publication {
-	int fd;			/* descriptor of the file; -1: no record */
+	int fd;		/* descriptor of the record's file; -1: no record */
 	int dir;		/* descriptor of the user's directory */
-	bool hidden;		/* the file was removed from the directory */
+	bool hidden;	/* the record's file was removed from the directory */
 	uint64_t pid_ns;	/* id of the owner's pid namespace */
 	/*
 	 * id of the network namespace in which the address is unique; 0: the
@@ -62,14 +62,14 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * Opens or creates the user's directory. Stores the directory's path in dir, a
- * buffer of DUO_PATH_MAX bytes, or NULL. Returns a descriptor or -errno.
- * -FI_EPERM: this user cannot be distinguished from others (overflow uid, or a
- * file system that stores no owners).
+ * Opens or creates the user's directory. Unless dir is NULL, stores the
+ * directory's path in dir, a buffer of DUO_PATH_MAX bytes. Returns a file
+ * descriptor or -errno. -FI_EPERM: this user cannot be distinguished from
+ * others (overflow uid, or a file system that stores no owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
- * Opens and locks the directory, so that no process removes it. Returns a
+ * Opens and locks the directory, so that no process removes it. Returns a file
  * descriptor for duo_registry_unlock(), or
  * - -FI_ETIMEDOUT: another process, probably stopped, has held the lock for
  *   60 s, or for 3 s in which no name was added to the directory or removed
@@ -79,16 +79,17 @@ int duo_registry_open(const char *base, char *dir);
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * Counts one more endpoint with compat_id. Returns the number of endpoints that
- * were counted since the last reset, or -errno. Needs no lock.
+ * Increments the count of endpoints with this compat_id. Returns the new count
+ * or -errno. Needs no lock.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
-/* Resets the count of duo_registry_count_ep(). Needs the exclusive lock. */
+/* Sets the count of duo_registry_count_ep() to 0. Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
 /*
  * Removes the directory, with its counts of endpoints. Does nothing if the
  * directory has other files, or if another process holds its lock. file: path
- * of a file in the directory; the file need not exist any more.
+ * of a file in the directory, from which this call takes the directory's path;
+ * the file need not exist any more.
  */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, including those of failed endpoints. */

@@ -91,7 +91,10 @@ void duo_registry_unlock(int lock)
 	close(lock);
 }
 
-/* Stores the name of the file whose length is the count of endpoints. */
+/*
+ * Stores the name of the file for duo_registry_count_ep(): the file's length is
+ * the count.
+ */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);

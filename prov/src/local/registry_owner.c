@@ -207,7 +207,10 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* duo_dir_await() of another process may have locked or removed it */
+	/*
+	 * another process, in duo_dir_await(), may have locked or removed the
+	 * directory
+	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -44,8 +44,8 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its descriptor or an error. These errors
- * are not logged:
+ * Opens and reads a record. Returns its file descriptor or an error. These
+ * errors are not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
@@ -65,8 +65,9 @@ bool duo_record_ours(int fd, struct stat *st);
  */
 int duo_record_locked(int fd);
 /*
- * As duo_record_locked(). If the owner is in the namespace pid_ns, also tests
- * whether the owner's process exists.
+ * Does the same as duo_record_locked(). If the owner is in this process's pid
+ * namespace, also tests whether the owner's process exists. pid_ns: the id of
+ * this process's pid namespace.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
