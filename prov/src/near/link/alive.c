@@ -20,7 +20,10 @@
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 #define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
-/* time after an fd request during which polls read the socket every ms, ms */
+/*
+ * time after an fd request, in ms; during this time, the port reads the socket
+ * every ms
+ */
 #define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -126,8 +129,8 @@ bool near_peer_exited(const struct near_peer *peer)
 
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages.
- * Returns false if messages remain, except in broken rings. Before it returns
- * true, it calls near_onesided.drained().
+ * Returns false if a ring that is not broken still has messages. Otherwise
+ * calls near_onesided.drained() and returns true.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {

@@ -11,8 +11,8 @@
 
 #ifdef __SANITIZE_THREAD__
 /*
- * 1: register in the calling thread, because TSan forbids the creation of
- * threads in a forked child
+ * If NEAR_ALONE is not 0, near_barrier_begin() creates no thread, but registers
+ * the process itself. TSan forbids the creation of threads in a forked child.
  */
 #define NEAR_ALONE 1
 #elif defined(__has_include)

@@ -3,9 +3,9 @@
 
 /*
  * membarrier(2) with GLOBAL_EXPEDITED executes a full barrier on each CPU that
- * runs a thread of a registered process. A port calls it in rare operations,
- * such as near_arm(), so its peers need no fence in their fast paths. A process
- * that is not registered yet executes fences: enum near_fence.
+ * runs a thread of a registered process. A port calls membarrier in rare
+ * operations, such as near_arm(). So its peers need no fence in their fast
+ * paths. A process that is not registered yet executes fences: enum near_fence.
  *
  * In a process with threads, the registration waits 5 to 20 ms for an RCU grace
  * period. A short-lived thread registers the process, so that MPI_Init does not

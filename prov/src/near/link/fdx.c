@@ -63,7 +63,7 @@ static void near_fdx_msg_reject(struct near_port *port,
 		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
-/* Moves descriptor i from msg to the caller, which must close it; -1: none. */
+/* Moves fd[i] from msg to the caller, which must close it; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -83,7 +83,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* retry with the pidfd in the peer's next datagram */
+		/* not monitored; the peer's next datagram has a pidfd, too */
 		close(fd);
 	else
 		peer->pidfd = fd;

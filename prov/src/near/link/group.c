@@ -17,8 +17,8 @@
 #include "base/proc.h"
 #include "near/link/group.h"
 
-#define NEAR_GROUPS 8	/* limit of control groups in near_groups */
-#define NEAR_GROUP_PATH 512	/* limit of a path, bytes */
+#define NEAR_GROUPS 8	/* maximum number of groups in near_groups */
+#define NEAR_GROUP_PATH 512	/* buffer size for a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer size for a file, bytes */
 /* mount points of versions 2 and 1 of control groups */
 #define NEAR_V2 "/sys/fs/cgroup"
@@ -39,7 +39,7 @@ static const struct near_group_names near_group_names[] = {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* The groups with a limit among the process's control groups and ancestors. */
+/* Control groups of this process, and their ancestors, that have a limit. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];

@@ -158,10 +158,11 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe. fd: the pipe's descriptor in the peer's process.
- * Returns a descriptor; negative: failed. Opens the pipe for reading, too:
- * otherwise a write after the peer's exit would raise SIGPIPE. Then checks that
- * the peer still exists, because another process might have its pid now.
+ * Opens the peer's wake pipe. fd: its file descriptor in the peer's process.
+ * Returns a file descriptor of this process; negative: failed. Opens the pipe
+ * for reading, too: otherwise a write after the peer's exit would raise
+ * SIGPIPE. Then checks that the peer still exists, because another process
+ * might have its pid now.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -345,7 +346,7 @@ static const char *near_connect_remedy(int err)
  * Handles an error of near_connect(); logs only the peer's first error. Returns
  * - -EAGAIN: no memory, descriptors or rings; retry
  * - -ECONNRESET: the peer has failed
- * - -EHOSTUNREACH: this port cannot send to the peer any more
+ * - -EHOSTUNREACH: this port cannot send to the peer
  */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
@@ -375,7 +376,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	}
 }
 
-/* Returns a descriptor of the peer's segment or -errno. -EAGAIN: retry. */
+/* Returns a file descriptor of the peer's segment or -errno. -EAGAIN: retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
 	/* call near_monitor() first: it fails if the pid was reused */

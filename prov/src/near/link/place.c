@@ -9,7 +9,7 @@
 #include "near/link/shm.h"
 
 static const struct near_tier {
-	uint16_t pages;		/* pages of NEAR_PAGE bytes */
+	uint16_t pages;		/* size in pages of NEAR_PAGE bytes */
 	uint16_t slots;		/* number of slots, a power of two */
 } near_tiers[NEAR_TIERS] = {
 	{ 1, 16 },

@@ -167,10 +167,10 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
- * has none. A thread of the peer may sleep until an operation ends. It wakes
- * when near_peer_free() closes the claim that near_connect() takes here. Sets
- * peer->logged, so that near_connect() logs no error, and peer->rejected, so
- * that it sends no fd request.
+ * has none. A thread of such a peer may sleep until an operation ends. To wake
+ * it, this port needs a claim at the peer, which near_peer_free() then closes.
+ * Sets peer->logged, so that near_connect() logs no error, and peer->rejected,
+ * so that near_connect() sends no fd request.
  */
 static void near_close_attach(struct near_port *port)
 {

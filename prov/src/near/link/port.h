@@ -30,7 +30,7 @@ enum near_peer_state {
 };
 
 /*
- * Descriptors that a port sends in a datagram of the fd exchange, in this
+ * File descriptors that a port sends in a datagram of the fd exchange, in this
  * order. The receiver stores them in near_peer.fd, with these indices.
  */
 enum near_fd_open {
@@ -48,7 +48,7 @@ enum near_fd_open {
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer, which each message loads together with tx */
+	/* embedder's pointer, loaded for each message from the peer */
 	void *user;
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
@@ -88,8 +88,8 @@ struct near_peer {
 	/* receives that wait until coop_op has ended */
 	struct near_link waiting;
 	uint32_t round;		/* number of the last cooperative copy */
-	uint32_t large;		/* large messages sent, but not acknowledged */
-	struct near_rma_peer *rma;	/* NULL: no RMA or atomics yet */
+	uint32_t large;		/* number of pending sends of large messages */
+	struct near_rma_peer *rma;	/* RMA state; NULL: none yet */
 };
 
 /* An rx ring: the receiver's private state of a ring in its segment. */
@@ -100,7 +100,7 @@ struct near_rx_ring {
 	uint32_t active_at;	/* index in port->active; or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last near_port_sweep() */
 	uint32_t idle;	/* consecutive sweeps that have found no new slot */
-	/* an invalid value was found in the ring; polls skip it */
+	/* the ring contained an invalid value; polls skip the ring */
 	bool broken;
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
@@ -111,7 +111,7 @@ struct near_rx_ring {
 
 /* Functions of msg/control.c that this layer (link/) calls. */
 struct near_messages {
-	/* Ends all operations with a failed peer. err: their error. */
+	/* Ends all sends and receives with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	/* For near_close(): waits until no peer writes to local buffers. */
 	void (*stop)(struct near_port *port);
@@ -121,10 +121,10 @@ struct near_messages {
 
 /* Functions of the RMA layer (rma/) that lower layers call. */
 struct near_onesided {
-	/* Handles NEAR_KIND_RMA. Nonzero: the slot must stay in the ring. */
+	/* Handles a NEAR_KIND_RMA slot. Nonzero: it must stay in the ring. */
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
-	/* Handles NEAR_KIND_ANSWER. Nonzero: the slot must stay in the ring. */
+	/* Does the same for a NEAR_KIND_ANSWER slot. */
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
@@ -146,19 +146,19 @@ struct near_onesided {
 	 * copies, so the port must not poll between drained() and fail().
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
-	/* Ends all operations with a failed peer. err: their error. */
+	/* Ends all RMA and atomics with a failed peer. err: their error. */
 	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
 	/* Frees the RMA state of a peer, near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*
-	 * Returns a descriptor with which a peer can map the device memory of
-	 * this port's region, or -errno. key: key of the region. id:
+	 * Returns a file descriptor with which a peer can map the device memory
+	 * of one of this port's regions, or -errno. key: key of the region. id:
 	 * near_export.id of the memory. The caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
 	/*
-	 * Handles a reply to near_fdx_gpu_request(). fd: the descriptor, which
-	 * the RMA layer owns from now on; -1: the peer has sent none.
+	 * Handles a reply to near_fdx_gpu_request(). fd: the file descriptor,
+	 * which the RMA layer must close; -1: the peer has sent none.
 	 */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
@@ -176,7 +176,7 @@ struct near_port {
 	uint32_t tick_at; /* value of polls at the next near_port_tick() */
 	/* receiver of the last send; NULL: a slot has arrived after the send */
 	const struct near_peer *run;
-	/* NEAR_WORK_* of the lists sending, receiving and onesided_work */
+	/* NEAR_WORK_*: work in the lists sending, receiving, onesided_work */
 	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
@@ -215,7 +215,7 @@ struct near_port {
 	const void *fanout;
 	const struct near_peer *fanout_to;
 	uint32_t fanout_poll;
-	uint32_t large;		/* large messages sent, but not acknowledged */
+	uint32_t large;		/* sum of near_peer.large */
 	/* value of `polls` for which read_left is valid */
 	uint32_t read_poll;
 	/* bytes that single copy may still copy in that poll */
@@ -229,8 +229,8 @@ struct near_port {
 	struct near_peer *hash[NEAR_HASH];
 	struct near_addr addr;
 	struct near_budget budget;
-	int fd;			/* descriptor of the segment */
-	int table_fd;		/* descriptor of the region table; -1: none */
+	int fd;			/* file descriptor of the segment */
+	int table_fd;	/* file descriptor of the region table; -1: none */
 	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
 	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
 	uint32_t sleeps; /* number of the last sleep; set by near_arm() */
@@ -357,8 +357,9 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if peer->fd has a segment, and its near_segment.closed is set. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: peer->fd[which] if it is set, otherwise descriptor
- * `theirs` through /proc. Returns a new descriptor or -errno.
+ * Opens a file of the peer: peer->fd[which] if it is set, otherwise the peer's
+ * file descriptor `theirs`, through /proc. Returns a new file descriptor or
+ * -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
