@@ -269,22 +269,23 @@ part_surroundings()
 			# Surroundings: the path of messages if a resource is scarce or missing
 
 			For users and administrators. In each run two processes of one host exchange messages over tcp;ofi_duo, while a
-			resource limit is small, a system call is forbidden, or namespaces differ.
+			resource limit is low, a system call is forbidden, or the processes are in different namespaces.
 
 			The first column has the condition of the run, for both processes:
 
 			- *seccomp: no X*: a seccomp filter makes the system call X fail.
-			- *RLIMIT_X of N*: this resource limit.
-			- *cgroup with N*: one control group with this memory limit.
-			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has S bytes, and N inodes, of which its
-			  root directory takes one.
+			- *RLIMIT_X of N*: each process has this resource limit; see setrlimit(2).
+			- *cgroup with N*: both processes are in one control group, which has this memory limit.
+			- */dev/shm: size=S,nr_inodes=N*: the file system in /dev/shm has the size S, and N inodes, of which its
+			  root directory takes one. Without *nr_inodes*, the number of inodes is the kernel's default.
 			- *filled*: in addition, another process fills all free space of this file system during the run.
-			- *namespaces X*: each process has a separate mount namespace, and separate namespaces of the kinds X (net, user, pid,
-			  ipc). *With and without user, pid, ipc*: eight runs, one for each combination of these kinds, had the same result.
+			- *namespaces X*: each process has its own mount namespace, and its own namespaces of the kinds X (net, user, pid,
+			  ipc). *With and without user, pid, ipc*: eight runs, one for each combination of these three kinds, had the same
+			  result.
 			- */dev/shm shared*: both processes have the same file system in /dev/shm. */dev/shm separate*: each has its own.
 
 			The second column has the path of the messages: *local* is shared memory, *core* is tcp. *error*: the program could
-			not start, or the kernel killed it. In all other rows, all messages arrived.
+			not start, or the kernel killed it. In all rows without *error*, all messages arrived.
 
 			ofi_duo finds other processes by small files in /dev/shm, and an address of tcp is valid in one network namespace only.
 			So messages are local only if both processes have the same /dev/shm and the same network namespace. The shared memory
