@@ -14,9 +14,10 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of successful (err: failed) operations that ofi_duo counts
- * for this binding: receives on both paths, and sends over near. libfabric's
- * shm counts its sends itself.
+ * Returns the number of operations that ofi_duo counts for this binding of a
+ * counter to an endpoint: receives on both paths, and sends over near.
+ * libfabric's shm counts its sends itself. err: the number of failed operations
+ * instead of the successful ones.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -57,7 +58,7 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
  * read polls the core. The cases:
  * - the counter has no endpoint
  * - an endpoint has no CQ for sends
- * - each poll of an endpoint's CQ for sends polls the core
+ * - an endpoint's CQ for sends polls the core at each of its polls
  * - otherwise: every core_poll_interval-th poll of the counter
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
@@ -81,7 +82,7 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			/* already polled, by the preceding binding */
+			/* the preceding iteration has polled this endpoint */
 			continue;
 		ep = bind->ep;
 		duo_ep_progress(ep);
@@ -123,8 +124,8 @@ uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 }
 
 /*
- * Adds `value` to own[err]. set: changes own[err] instead, so that the counter
- * has the value `value`.
+ * Adds `value` to own[err]. set: instead, changes own[err] such that a read of
+ * the counter (err: of its errors) returns `value`.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -297,9 +298,10 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. Two bindings cannot be undone, so they come
- * last: first the core's, which is more likely to fail, then that of a local
- * transport with its own counters (cntr_open).
+ * Binds the counter on both paths. The last two steps cannot be undone: the
+ * binding at the core, then the binding at a local transport that has its own
+ * counters (cntr_open). The binding at the core comes first, because it is more
+ * likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {

@@ -21,8 +21,8 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
 /*
- * Polls the counter's endpoints. Also reads the core's counter of successes if
- * this is due, see duo_cntr_core_due(). Needs the domain's lock.
+ * Polls the counter's endpoints. If duo_cntr_core_due(), also reads the number
+ * of successes from the core's counter. Needs the domain's lock.
  */
 void duo_cntr_progress(struct duo_cntr *cntr);
 /*

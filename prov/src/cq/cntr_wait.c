@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Waits for counters. The core's counters have no descriptors. So events of the
- * endpoints wake a sleeping thread: events of near's ports and of the core's
- * CQs. fi_cntr_add() and fi_cntr_set() wake no thread. So a sleep in
+ * Waits for counters. The core's counters have no file descriptors. So events
+ * of the endpoints wake a sleeping thread: events of near's ports and of the
+ * core's CQs. fi_cntr_add() and fi_cntr_set() wake no thread. So a sleep in
  * fi_cntr_wait() lasts at most DUO_CNTR_SLEEP_MS, and a timer limits sleeps of
- * the application on the counter's descriptor.
+ * the application on the counter's file descriptor.
  */
 
 #include <rdma/fi_errno.h>
@@ -22,9 +22,9 @@
 #define DUO_CNTR_SLEEP_MS 1
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, it has a descriptor only if the
- * local transport can wake a thread. Otherwise fi_cntr_wait() polls between
- * short sleeps.
+ * Opens the wait object. With FI_WAIT_UNSPEC, it has a file descriptor only if
+ * the local transport can wake a thread. Without a file descriptor,
+ * fi_cntr_wait() polls between short sleeps.
  */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -40,7 +40,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	return ret;
 }
 
-/* Adds the descriptor of the core's CQ, if any, to the wait object. */
+/* Adds the core's CQ of cq, if it has a file descriptor, to the wait object. */
 static int duo_cntr_wait_cq(struct duo_cntr *cntr, const struct duo_cq *cq)
 {
 	return cntr->waiter.fd >= 0 && cq && cq->core_fd >= 0 ?
@@ -117,8 +117,11 @@ static int duo_ep_arm_all(struct duo_ep *ep)
 
 /*
  * Arms the local transport and the core's CQs of all endpoints of the counter:
- * new events then wake a sleeping thread. Returns 0, -FI_EAGAIN (see
- * duo_ep_arm()) or an error of the core.
+ * new events then wake a sleeping thread. Returns
+ * - 0: all are armed
+ * - -FI_EAGAIN: there are events already, or operations that only polls
+ *   continue
+ * - an error of the core
  */
 static int duo_cntr_arm(const struct duo_cntr *cntr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Opens and closes CQs, and reads on the slow path. Fast path: read.c. */
+/* Opening and closing CQs; the slow path of reads (fast path: read.c). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,15 +18,16 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* maximum number of reads of cq->ring (completions) per poll */
+/* maximum number of reads from cq->ring, a ring of completions, per poll */
 #define DUO_RING_READS 128
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
  * Polls both paths although this read can take an entry from cq->ring.
  * Otherwise a program that sends before each read might read only entries of
- * its sends, and never poll. The number of reads per poll doubles up to
- * DUO_RING_READS, and returns to 1 if polls are DUO_RING_SLOW apart.
+ * its sends, and never poll. Each call doubles the number of reads per poll, up
+ * to DUO_RING_READS. If the last call was at least DUO_RING_SLOW ago, sets the
+ * number to 1 instead.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -68,8 +69,9 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Reads entries of cq->ring, up to the first error. Releases the group's lock.
- * Returns the number of entries; -FI_EAVAIL: the error comes first.
+ * Reads the entries of cq->ring that precede the first error. Releases the
+ * group's lock. Returns the number of entries; -FI_EAVAIL: an error precedes
+ * all entries.
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)

@@ -19,7 +19,7 @@
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
-/* Opens a hidden CQ. sleeps: the endpoint has a counter with a wait object. */
+/* Opens a hidden CQ. sleeps: a counter of its endpoint has a wait object. */
 int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
 		       struct duo_cq **cq);
 
@@ -88,7 +88,10 @@ void duo_ep_progress(const struct duo_ep *ep);
  * - -FI_EAGAIN: there is no entry
  */
 ssize_t duo_cq_read_none(struct duo_cq *cq);
-/* Yields the CPU if CPUs are oversubscribed. Returns -FI_EAGAIN. */
+/*
+ * Yields the CPU if CPUs are oversubscribed and the last poll found no local
+ * event. Returns -FI_EAGAIN.
+ */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 
 /* wait.c */

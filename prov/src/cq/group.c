@@ -6,14 +6,14 @@
 #include "transport/transport.h"
 
 /*
- * Sets the table of calls for the mode of the group's lock. Stores nothing if
- * the CQ has this table already, because other threads may be reading
- * cq_fid.ops.
- *
- * The CQ gets another table in two cases, in which no other thread reads ops:
- * - The CQ is being opened, so the application does not have it yet.
- * - The CQ moves from its own group to the domain's. The lock of its own group
- *   is single: the application serializes its calls, also with this move.
+ * Sets cq_fid.ops to the table of calls for the mode of the group's lock:
+ * - The CQ is being opened. The application does not have it yet, so no other
+ *   thread reads ops.
+ * - The CQ moves from its own group to the domain's, and the lock of its own
+ *   group is single. The application serializes its calls, so no other thread
+ *   reads ops.
+ * - Otherwise the CQ has the right table already. Other threads may be reading
+ *   ops, so this function does not store it again.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

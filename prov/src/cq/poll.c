@@ -11,7 +11,7 @@
 
 struct duo_poll_member {
 	struct fid *fid;	/* a CQ or counter, of ofi_duo or of the core */
-	/* values of a counter when fi_poll() last reported it */
+	/* counter's successes and errors when fi_poll() last reported it */
 	uint64_t good, bad;
 	LIST_ENTRY(duo_poll_member) link;
 };

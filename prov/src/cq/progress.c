@@ -51,8 +51,8 @@ DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
 }
 
 /*
- * True if an endpoint of the CQ has an empty AV. Any sender may send to such an
- * endpoint over the core.
+ * True if an endpoint of the CQ has an empty AV. Any process may send to such
+ * an endpoint over the core, so even an unused core must be polled.
  */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
@@ -100,9 +100,9 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of its
- * endpoints' ports. Since then, another CQ may have counted polls of the same
- * port. So that no port skips a tick, duo_near_passed() counts only up to the
- * port's next tick.
+ * endpoints' ports. Meanwhile another CQ may have counted polls of the same
+ * port. Therefore duo_near_passed() stops counting before the port's next tick,
+ * so that no tick is skipped.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -130,10 +130,10 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the local transport, and the core if its poll is due. If fast-path
- * reads are left (cq->left), this poll counts as one of them. If none are left
- * afterwards, and the next reads need only poll near's rings, permits further
- * ones by duo_cq_grant().
+ * Polls the local transport, and the core if its poll is due. cq->left is the
+ * number of reads that may still take the fast path; if it is not 0, this poll
+ * counts as one of them. If it is then 0, and the next reads need only poll
+ * near's rings, calls duo_cq_grant(), which permits further fast-path reads.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -149,7 +149,11 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/* before the local poll, which may match the oldest receives */
+		/*
+		 * Posts the oldest deferred receives and polls the core. This
+		 * precedes the local poll, because local messages might match
+		 * these receives first.
+		 */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
@@ -209,10 +213,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 }
 
 /*
- * Yields the CPU if CPUs are oversubscribed: the process that sends the next
- * message may need this CPU. Without oversubscription, only unrelated processes
- * would benefit. Releases the group's lock during the yield; the caller must
- * hold no other lock. Returns -FI_EAGAIN.
+ * Yields the CPU if CPUs are oversubscribed and the last poll found no local
+ * event: the process that sends the next message may need this CPU. Without
+ * oversubscription, only unrelated processes would benefit. Releases the
+ * group's lock during the yield; the caller must hold no other lock. Returns
+ * -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {

@@ -34,7 +34,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/* Polls a port's active rings, *at first. Returns the number of events. */
+/* Polls active rings from *at on; NULL: none. Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -50,8 +50,8 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the active rings of ep's port, starting at `ring` (NULL: at the first),
- * and those of the endpoints that follow ep in the CQ. Events go to cq->sink.
+ * Polls the active rings of ep's port from *ring on; NULL: all of them. Then
+ * polls those of the endpoints that follow ep in the CQ. Events go to cq->sink.
  * Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t

@@ -3,11 +3,11 @@
 
 /*
  * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
- * one epoll descriptor with several sources: the core's CQ, near's ports, and
- * an eventfd by which other threads wake the sleeping threads. Before a sleep,
- * the sources are armed: the next event of an armed source makes the descriptor
- * readable. If a source, such as libfabric's shm, cannot wake a thread,
- * fi_trywait() starts a timer of wait_poll_us.
+ * one epoll file descriptor with several sources: the core's CQ, near's ports,
+ * and an eventfd by which other threads wake the sleeping threads. Before a
+ * sleep, the sources are armed: the next event of an armed source makes the
+ * file descriptor readable. If a source, such as libfabric's shm, cannot wake a
+ * thread, fi_trywait() starts a timer of wait_poll_us.
  */
 
 #include <poll.h>
@@ -34,8 +34,8 @@ bool duo_domain_peer_signals(const struct duo_domain *domain)
 
 /*
  * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use the wait
- * object, and it has a descriptor only if the local transport can wake a
- * thread. Otherwise blocking reads poll between short sleeps.
+ * object, and it has a file descriptor only if the local transport can wake a
+ * thread. Without a file descriptor, blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -43,7 +43,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* the core "none" never has events, so it need not wake threads */
+	/* the core "none" has no events, so none can fail to wake a thread */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	cq->core_fd = -1;
@@ -55,7 +55,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* the core "none" has no descriptor, and stores -1 */
+	/* the core "none" has no file descriptor, and stores -1 */
 	if (!ret && fd >= 0)
 		ret = duo_waiter_add(&cq->waiter, fd);
 	if (!ret)
@@ -129,9 +129,13 @@ void duo_cq_force_poll(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ's wait object. Needs the group's lock. Returns 0,
- * -FI_EAGAIN (see duo_ep_arm()) or another error. After an error, the next
- * polls poll both paths.
+ * Arms all sources of the CQ's wait object. Needs the group's lock. Returns
+ * - 0: all are armed
+ * - -FI_EAGAIN: there are events already, or operations that only polls
+ *   continue
+ * - another error
+ *
+ * If the result is not 0, the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -172,8 +176,8 @@ static bool duo_cq_due(struct duo_cq *cq)
  * Prepares a sleep of this thread, or of the application (fi_trywait()).
  * Returns
  * - 0: new events wake all threads that sleep on the CQ
- * - -FI_EAGAIN: there are entries, deferred receives for which the core has no
- *   space, or reasons to poll again (see duo_ep_arm())
+ * - -FI_EAGAIN: there are entries, events, deferred receives for which the core
+ *   has no space, or operations that only polls continue
  * - another error
  *
  * If the result is not 0, the wait object stays readable: this thread may read

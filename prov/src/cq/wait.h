@@ -96,9 +96,10 @@ void duo_cq_force_poll(struct duo_cq *cq);
  * Sleeps after duo_cq_fall_asleep() or duo_cntr_fall_asleep() has returned ret:
  * - 0: sleeps until the wait object is readable, at most max_ms, and not longer
  *   than the timeout of the blocking call
- * - -FI_EAGAIN, the first of the blocking call or the first after a 0: does not
- *   sleep
- * - otherwise: makes a short sleep, or yields the CPU with FI_WAIT_YIELD
+ * - -FI_EAGAIN, if it is the first in the blocking call or the first after a 0:
+ *   does not sleep
+ * - otherwise: makes a short sleep. If the wait object is FI_WAIT_YIELD, yields
+ *   the CPU instead
  */
 void duo_waiter_sleep(const struct duo_waiter *waiter,
 		      struct duo_blocking *call, int ret, int max_ms);
