@@ -31,9 +31,9 @@ static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
 
 /*
- * Stores the context of the memory at addr. Memory of a pool has no context.
- * For such memory, retains the device's primary context, and stores the device
- * for duo_cuda_forget().
+ * Stores in *found the context of the memory at addr. Memory of a memory pool
+ * (cuMemAllocAsync) has no context. For such memory, retains the device's
+ * primary context, and stores the device's number for duo_cuda_forget().
  */
 static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
 			    struct duo_cuda_stream *found)
@@ -91,9 +91,9 @@ static int duo_cuda_add(const struct duo_cuda_stream *found,
 }
 
 /*
- * Sets the attribute SYNC_MEMOPS: calls such as cuMemcpyHtoD() then return
+ * Sets the attribute SYNC_MEMOPS: calls such as cuMemcpyHtoD() then return only
  * after their copy has ended. Otherwise a send after such a call might copy the
- * old contents. Memory of a pool cannot have this attribute.
+ * old contents. Memory of a memory pool cannot have this attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -324,7 +324,10 @@ static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
 	return ret;
 }
 
-/* Pins host memory in the context of the stream `state`; NULL: any stream. */
+/*
+ * Pins host memory in the context of the stream `state`. If `state` is NULL,
+ * uses any open stream. Returns NULL after a failure.
+ */
 struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
 {
 	struct duo_cuda_stream *stream = state;

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of other processes' allocations by CUDA's IPC. Physical memory
- * (cuMemCreate) with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR is mapped by a
- * file descriptor instead. The driver maps no memory of pools, no managed
- * memory, and no memory of a GPU without peer access.
+ * Exports allocations, and maps those of other processes, with CUDA's IPC. For
+ * physical memory (cuMemCreate) with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+ * uses a file descriptor instead. The driver cannot map memory of memory pools,
+ * managed memory, or memory of a GPU to which this process's GPU has no peer
+ * access.
  */
 
 #include <stdlib.h>
@@ -25,8 +26,8 @@ struct duo_cuda_mapping {
 };
 
 /*
- * Describes physical memory: stores its length. Returns a CUresult; -1: peers
- * cannot map the memory.
+ * Stores the length of physical memory in *export, and sets export->needs_fd.
+ * Returns a CUresult; -1: peers cannot map the memory.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -51,7 +52,7 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 	return DUO_CUDA_SUCCESS;
 }
 
-/* Describes an allocation. Returns a CUresult; -1: peers cannot map it. */
+/* Fills in *export. Returns a CUresult; -1: peers cannot map the memory. */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
 {
@@ -105,7 +106,8 @@ int duo_cuda_share(const void *state, const void *addr)
 	uint64_t handle;
 	int fd = -1, ret;
 
-	if (!duo_cuda.handle_of)	/* only a faulty peer requests this */
+	/* if NULL, no export has needs_fd: only a faulty peer requests a fd */
+	if (!duo_cuda.handle_of)
 		return -FI_ENOSYS;
 	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) addr);
 	if (ret != DUO_CUDA_SUCCESS)
@@ -116,8 +118,9 @@ int duo_cuda_share(const void *state, const void *addr)
 }
 
 /*
- * Maps an allocation by CUDA's IPC. Gets the range from the driver, because a
- * faulty peer's export may be wrong. Returns a CUresult; -1: invalid range.
+ * Maps an allocation by CUDA's IPC. Stores the address range that the driver
+ * reports, because a faulty peer's export may be wrong. Returns a CUresult; -1:
+ * invalid range.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)

@@ -92,7 +92,7 @@ bool duo_device_unlist(struct duo_mr *mr)
 	last = !mr->again;
 	mr->again -= !last;
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	/* the tree may have another region with the same descriptor instead */
+	/* in place of mr, the tree may have a region with equal mem_desc */
 	if (last && found && *found == mr)
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->group.lock);
@@ -100,8 +100,8 @@ bool duo_device_unlist(struct duo_mr *mr)
 }
 
 /*
- * Makes all endpoints take the slow path, because the fast paths ignore
- * descriptors. Needs the domain's lock.
+ * Makes all endpoints take the slow path, because the fast paths ignore the
+ * argument `desc`. Needs the domain's lock.
  */
 static void duo_device_attend(struct duo_domain *domain)
 {
@@ -296,8 +296,8 @@ static const void *duo_device_queue(void *device)
 }
 
 /*
- * Implements near_device.host(). Tests the host memory with one region of
- * device memory only: that at the root of the domain's tree.
+ * Implements near_device.host(). Calls pinned() for one region of device memory
+ * only: the one at the root of the domain's tree.
  */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
@@ -412,7 +412,7 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 	return ret;
 }
 
-/* Copies through the bounce buffer. out: from device memory to `host`. */
+/* Copies through the bounce buffer: to `host` if out is true, else from it. */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {

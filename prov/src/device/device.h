@@ -4,12 +4,13 @@
 /*
  * Device memory (FI_HMEM): copying from and to the memory of a device. near
  * itself accesses only host memory. By these copies, near carries messages and
- * RMA of device memory, too. A buffer is device memory if its descriptor, which
- * the core assigns, is that of a region of device memory (duo_device_find()).
- * Host buffers may have descriptors, too.
+ * RMA of device memory, too. "Descriptor" is that of fi_mr_desc(3), which the
+ * core assigns. A buffer is device memory if its descriptor is that of a region
+ * of device memory (duo_device_find()). Host buffers may have descriptors, too.
  *
  * Copies for RMA, and for messages that the receiver fetches by RMA, are
- * asynchronous. Copies for other messages end before the call returns.
+ * asynchronous. Copies for other messages end before duo_device_out() or _in()
+ * returns.
  *
  * A copy must not wait for the application's work on the device, because that
  * might be a deadlock: a thread may hold the domain's lock while it waits for
@@ -46,7 +47,7 @@ struct duo_device_handle {
 struct duo_device_iface {
 	enum fi_hmem_iface id;
 	const char *name;	/* NULL: end of the table */
-	/* library that is loaded in each process with this kind of memory */
+	/* library that each process with this kind of memory has loaded */
 	const char *library;
 	/*
 	 * Prepares copying from and to the memory at addr. Stores in *state the
@@ -57,9 +58,9 @@ struct duo_device_iface {
 	/* Waits for all copies from and to the region; releases the state. */
 	void (*close)(void *state);
 	/*
-	 * See struct near_device for start(), done(), pin() and unpin(); state
-	 * replaces its argument `device`. At least one of `to` and `from` is
-	 * device memory.
+	 * start(), done(), pin() and unpin() are as in struct near_device, but
+	 * with `state` in place of the argument `device`. At least one of `to`
+	 * and `from` is device memory.
 	 */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);
@@ -75,17 +76,18 @@ struct duo_device_iface {
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
-	 * The next four are NULL if peers cannot map this kind of memory.
-	 * Otherwise near_device.queue() returns a region's state as the id of
-	 * its device queue (stream). Therefore open() may store the same *state
-	 * for two regions only if start() copies both in the same queue.
+	 * The next four members are NULL if peers cannot map this kind of
+	 * memory. If they are not NULL, near_device.queue() returns a region's
+	 * state as the id of its device queue (stream). Therefore, if open()
+	 * stores the same *state for two regions, start() must use the same
+	 * queue for both.
 	 */
 	/* Describes memory for a peer's map(). -errno: peers cannot map it. */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
-	/* See near_device.share(). addr: start of the memory. */
+	/* As near_device.share(), for the allocation of the memory at addr. */
 	int (*share)(const void *state, const void *addr);
-	/* See near_device.map(); state replaces its argument `device`. */
+	/* As near_device.map(), with `state` in place of `device`. */
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/* Releases a mapping. May wait for the application's device work. */
@@ -153,12 +155,12 @@ struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
  * duo_device_out() and _in() copy.
  */
 void duo_device_close(struct duo_domain *domain);
-/* True if any buffer is device memory. desc: descriptors; may be NULL. */
+/* True if any buffer is device memory. desc: their descriptors, or NULL. */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
  * Returns the result of duo_device_any(). If true, stores in handle[] each
- * buffer's handle for near_device; NULL: host memory.
+ * buffer's argument `device` for duo_device_near; NULL: host memory.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);

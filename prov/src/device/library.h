@@ -9,14 +9,14 @@
 
 struct duo_symbol {
 	const char *name;
-	void *call;		/* address of the pointer that is set */
+	void *call;		/* address of a function pointer */
 };
 
 /*
- * Loads a library, which stays loaded, and stores the address of each function
- * in the pointer at symbols[].call. Tests pass NULL for library, to use their
- * own functions. Returns NULL, or the name of a missing library or function,
- * for duo_library_warn().
+ * Loads a library, which stays loaded. Stores the address of each function
+ * symbols[].name in the function pointer at symbols[].call. Tests pass NULL for
+ * library, to use their own functions. Returns NULL, or the name of a missing
+ * library or function, for duo_library_warn().
  */
 const char *duo_library_load(const char *library,
 			     const struct duo_symbol *symbols, size_t count);

@@ -9,7 +9,7 @@
  *
  * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
  * stream.c holds this lock when it calls a function of struct
- * duo_stream_driver. Only done() is called without the lock.
+ * duo_stream_driver, except done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -33,7 +33,7 @@ struct duo_stream_copy {
 struct duo_stream_driver {
 	/* sizes of the interface's structs for a stream and a copy, bytes */
 	size_t size, copy_size;
-	/* Open and close the library's objects of a stream; NULL: none. */
+	/* Open and close the library's objects of a stream; NULL if none. */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
 	/* Create and destroy the object that reports a copy's end. */
@@ -47,7 +47,7 @@ struct duo_stream_driver {
 	void (*wait)(struct duo_stream_copy *copy);
 };
 
-/* A stream, or the first member of an interface's larger struct for one. */
+/* A stream. May be the first member of an interface's struct for a stream. */
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;

@@ -6,9 +6,9 @@
  * stream.h. The first registration of a region loads the library. Tested with a
  * stand-in for the library, not on a GPU.
  *
- * ofi_duo has a context per driver and a command list per device. The list uses
- * a queue for copies only, if the device has one. Such a queue does not wait
- * for kernels, which may wait for messages.
+ * ofi_duo has a context per driver and a command list per device. If the device
+ * has a queue that only copies, the list uses this queue. Such a queue does not
+ * wait for kernels, which may wait for messages.
  */
 #ifndef DUO_DEVICE_ZE_H
 #define DUO_DEVICE_ZE_H
