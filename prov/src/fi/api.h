@@ -43,7 +43,7 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 		uint64_t flags, const struct fi_info *hints,
 		struct fi_info **info);
 
-/* functions that open objects; av/ and cq/ declare the others */
+/* functions that open objects; for AVs, CQs and counters: av/ and cq/ */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
@@ -92,8 +92,8 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
  * local.c: if duo_traits.peer_names is set, opens ep at the local transport,
- * and passes the name that ep has there to fi_setname() of the core's endpoint.
- * Otherwise does nothing. Returns 0 or an error.
+ * and passes the address that ep has there to fi_setname() of the core's
+ * endpoint. Otherwise does nothing. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

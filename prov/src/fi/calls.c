@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages. Calls with one buffer try the inline fast path first,
- * then the slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF;
+ * Calls for messages. Calls with one buffer try the fast path first, which is
+ * inline, then the slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF;
  * calls_locked.c and calls_single.c include this file for the other modes.
  */
 

@@ -34,7 +34,7 @@ struct duo_param {
 	 * char * is a copy of the text. NULL: read() stores the value elsewhere
 	 */
 	void *value;
-	/* reads and stores the value; NULL: entry.c does so, by `type` */
+	/* reads and stores the value; NULL: entry.c does both, by `type` */
 	void (*read)(const struct duo_param *param);
 	const char *help;
 };

@@ -128,7 +128,7 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* the provider near */
+	    !strcasecmp(core->name, "near") ||	/* has near already */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;

@@ -23,7 +23,7 @@ struct fi_provider *fi_prov_ini(void)
 	duo_prov.name = NEAR_NAME;
 	duo_prov.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR);
 	duo_params.core = DUO_NONE;
-	/* an application gets infos of near only if it names near */
+	/* no default core: an application gets infos of near only by name */
 	duo_params.cores = "";
 	duo_params_load(near_param_table, sizeof(near_param_table) /
 					  sizeof(near_param_table[0]));

@@ -24,7 +24,7 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
-	/* the core requires a hidden CQ only for messages of this kind */
+	/* to a hidden CQ: only if the endpoint has messages of this kind */
 	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
 }
 
@@ -233,7 +233,8 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if fi_enable() must call duo_ep_use_core(), for one of these reasons:
+ * True if fi_enable() must call duo_ep_use_core(), so that ofi_duo polls the
+ * core, for one of these reasons:
  * - the endpoint has no local side
  * - the core may execute operations that need no receive
  * - a message over the core may have to wake a thread
