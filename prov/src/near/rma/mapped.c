@@ -19,8 +19,8 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 /*
  * Starts one copy for each local buffer, from or to the mapping. Stops at the
  * first error. at: address of the operation's first byte in the mapping.
- * Returns 0 or the error; -ENOENT: the mapping's device queue can no longer
- * copy a local buffer.
+ * Returns 0 or the error; -ENOENT: a local buffer can no longer be copied in
+ * the mapping's device queue.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -76,10 +76,10 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Turns a mapped operation that has not begun into a staged one, and returns
- * -EAGAIN, because the staged operation must still be issued from the queue. If
- * no stage is available, returns 0: near_mapped_step() then ends the operation
- * with an error.
+ * Turns a mapped operation that has not begun into a staged one. If a stage is
+ * available, returns -EAGAIN: the operation stays in near_rma_peer.queue, and
+ * near must still issue it. If no stage is available, returns 0:
+ * near_mapped_step() then ends the operation with an error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -108,8 +108,9 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	int ret;
 
 	/*
-	 * Wait until all pending operations are mapped ones, and their copies
-	 * are in this device queue: only copies in one queue are made in order.
+	 * Only copies in one device queue are made in order. So op must wait
+	 * until all pending operations are mapped ones, and their copies are in
+	 * the device queue of op. Also, NEAR_MAPPED_OPS may be pending at most.
 	 */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))

@@ -9,8 +9,8 @@
  *
  * The initiator maps the target's allocation (near_device.map()). The mapping
  * serves all regions in the allocation. near_rma() creates the mapping, which
- * takes up to 10 ms. If map() needs a descriptor, near requests it from the
- * target (fdx.h), and stages operations until the reply.
+ * takes up to 10 ms. If map() needs a file descriptor, near requests it from
+ * the target (fdx.h), and stages operations until the reply.
  *
  * near never releases a mapping itself: the release may wait for the device's
  * work, and this work may wait for a message that near has to deliver. Instead,
@@ -28,25 +28,25 @@
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
 /*
- * time for which near keeps a mapping after its region was removed, if
- * near_mapping.repeated is true, ms
+ * time for which near keeps a mapping after the peer has removed the region
+ * near_mapping.key, if near_mapping.repeated is true, ms
  */
 #define NEAR_MAPPING_KEEP_MS 1000
-/* time after which near repeats a request for a descriptor, ms */
+/* time after which near repeats a request for a file descriptor, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
 /* limit of mapped operations per peer that have pending copies */
 #define NEAR_MAPPED_OPS 16
 
-/* A peer's allocation that this process has mapped. */
+/* The mapping of a peer's allocation. */
 struct near_mapping {
-	/* in near_mapped.mappings; after the drop, in near_table.unmapped */
+	/* in near_mapped.mappings; once dropped, in near_table.unmapped */
 	struct near_link link;
 	uint64_t id;		/* near_export.id */
 	uint64_t base;		/* near_export.base */
-	uint64_t key;		/* key of the allocation's last used region */
+	uint64_t key;		/* region key of the most recent operation */
 	const void *queue;	/* queue of the copies: near_device.queue() */
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
-	int fd;			/* descriptor for near_device.map(); -1: none */
+	int fd;		/* file descriptor for near_device.map(); -1: none */
 	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
 	/*
 	 * near_table.released + 1 when map() last returned -ENOMEM: near calls
@@ -56,7 +56,7 @@ struct near_mapping {
 	/* map() or a copy has failed: near stages further operations */
 	bool failed;
 	bool repeated;	/* the allocation was mapped and dropped before */
-	/* time when near found that region `key` was removed, ms; or 0 */
+	/* time when near found that region `key` was removed, ms; 0: not set */
 	uint64_t gone_ms;
 	uint32_t ops;		/* number of operations that use the mapping */
 };
@@ -70,13 +70,13 @@ struct near_mapped {
 	struct near_link mappings;
 	uint32_t count;			/* number of elements of mappings */
 	/*
-	 * Generation of the peer's table when near last dropped all mappings of
-	 * removed regions.
+	 * Generation of the peer's region table when near last dropped all
+	 * mappings of removed regions.
 	 */
 	uint64_t searched;
-	/* near_mapping.id of the last dropped mappings */
+	/* near_mapping.id of the most recently dropped mappings */
 	uint64_t dropped[NEAR_DROPPED];
-	uint32_t drops;		/* number of all mappings dropped so far */
+	uint32_t drops;		/* number of mappings dropped so far */
 	const void *queue;	/* device queue that has all pending copies */
 	/* numbers of mapped operations that have begun and ended so far */
 	uint32_t begun, ended;
@@ -89,7 +89,7 @@ static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
 	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
 }
 
-/* Returns the path of operations that use a mapping. */
+/* Returns the device path of operations that use a mapping. */
 static inline enum near_device_path
 near_mapping_path(const struct near_mapping *mapping)
 {
@@ -139,8 +139,9 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 
 /* mapped.c: operations */
 /*
- * Starts the copies of op, the first operation in the queue. Returns 0: op has
- * begun or failed, and near_mapped_step() ends it; -EAGAIN: op stays queued.
+ * Starts the copies of op, the first operation in near_rma_peer.queue. Returns
+ * 0: op has begun or failed, and near_mapped_step() ends it; -EAGAIN: op stays
+ * queued.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */

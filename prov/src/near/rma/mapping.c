@@ -63,8 +63,8 @@ static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
 }
 
 /*
- * True if the peer's table still has the region that was last used through the
- * mapping, or if the table cannot be read now.
+ * True if the peer's region table still has the region that was last used
+ * through the mapping. Also true if the table cannot be read now (-EAGAIN).
  */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
@@ -78,8 +78,8 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 /*
  * True if near must drop the mapping of a removed region now. If near has
  * mapped the allocation repeatedly (mapping->repeated), near keeps the mapping
- * for NEAR_MAPPING_KEEP_MS more, because the peer may register a region of the
- * allocation for each transfer.
+ * for a further NEAR_MAPPING_KEEP_MS, because the peer may register a region of
+ * the allocation for each transfer.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -93,7 +93,11 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 	return now - mapping->gone_ms >= NEAR_MAPPING_KEEP_MS;
 }
 
-/* Drops the mappings of regions that the peer has removed. */
+/*
+ * Drops each mapping for which all of these are true: the peer has removed the
+ * region near_mapping.key; no operation uses the mapping;
+ * near_mapping_expired() is true; unmapped_count is below NEAR_UNMAPPED.
+ */
 static void near_mapped_search(struct near_mapped *mapped)
 {
 	const struct near_table_view *view = mapped->at->view;
@@ -122,7 +126,7 @@ static void near_mapped_search(struct near_mapped *mapped)
 }
 
 /*
- * Moves mappings to near_table.unmapped if no operation uses them, until
+ * Moves the mappings that no operation uses to near_table.unmapped. Stops when
  * unmapped_count is NEAR_UNMAPPED.
  */
 static void near_mappings_evict(struct near_table *table)
@@ -201,8 +205,9 @@ near_mapped_queue(const struct near_port *port,
 }
 
 /*
- * Adds a mapping, which the caller must map by near_mapping_map(). Returns the
- * mapping; NULL: no memory, or there are NEAR_MAPPINGS mappings already.
+ * Adds a mapping that is not mapped yet: the caller must call
+ * near_mapping_map(). Returns the mapping; NULL: no memory, or there are
+ * NEAR_MAPPINGS mappings already.
  */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
@@ -243,7 +248,8 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 
 /*
  * Requests an allocation's file descriptor from the peer, at most once in
- * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
+ * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS; NEAR_DEVICE_FAILED: the
+ * peer's socket is not reachable.
  */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
@@ -263,11 +269,12 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 }
 
 /*
- * Maps an allocation, or requests its descriptor. Returns NEAR_DEVICE_MAPPED,
- * or the reason why the allocation is not mapped. If map() returns -ENOMEM,
- * drops unused mappings. After -ENOMEM, this function does not call map() for
- * this mapping again until the embedder has taken a dropped mapping from
- * near_table_unmapped(), whose release makes memory free.
+ * Maps an allocation, or requests its file descriptor. Returns
+ * NEAR_DEVICE_MAPPED, or the reason why the allocation is not mapped. If map()
+ * returns -ENOMEM, drops unused mappings. After -ENOMEM, this function does not
+ * call map() for this mapping again until the embedder has taken a dropped
+ * mapping from near_table_unmapped(). The embedder releases this mapping, so
+ * memory may be free then.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -314,7 +321,10 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-/* Returns the mapping that waits for an allocation's descriptor; or NULL. */
+/*
+ * Returns the mapping for whose allocation near has requested a file descriptor
+ * that has not arrived yet; or NULL. id: near_export.id of the allocation.
+ */
 static struct near_mapping *
 near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
 {
@@ -374,7 +384,10 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 	       mapping->map.at + offset : NULL;
 }
 
-/* Returns an operation's path; if NEAR_DEVICE_MAPPED, stores the mapping. */
+/*
+ * Returns an operation's device path. If it is NEAR_DEVICE_MAPPED, stores the
+ * mapping in *mapping.
+ */
 static enum near_device_path
 near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		    const struct near_rma_args *args,
@@ -398,7 +411,10 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/* stage it: its request follows the earlier messages in the ring */
+	/*
+	 * Stage the operation: its request follows the earlier messages in the
+	 * ring.
+	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	mapped = near_mapped(port, at);

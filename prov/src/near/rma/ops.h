@@ -8,11 +8,11 @@
 #include "near/rma/delegate.h"
 
 /* issue.c: the initiator */
-/* Removes an operation from the queue if it is in there. */
+/* Removes op from near_rma_peer.queue if it is in this queue. */
 void near_rma_unqueue(struct near_rma_op *op);
 /* Lets messages overtake op: op no longer keeps NEAR_GATE_QUEUE closed. */
 void near_rma_ungate(struct near_rma_op *op);
-/* Issues operations of the queue in order, until one must wait. */
+/* Issues the operations in at->queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
  * Posts a request for the next len bytes of op. A read has only one request, so
@@ -25,7 +25,7 @@ int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
-/* Counts an operation with a single request and a single reply as begun. */
+/* Counts op as begun. op must have a single request and a single reply. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -44,15 +44,15 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 		      const struct near_slot *slot);
 
 /*
- * direct.c: true if near must notify the target of op's end: the target
+ * direct.c: true if near must notify the target when op ends: the target
  * requires an event, or op has CQ data.
  */
 bool near_rma_notifies(const struct near_rma_op *op);
-/* Notifies the target of an ended copy. slot: from near_control_slot(). */
+/* Notifies the target that op has ended. slot: from near_control_slot(). */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		     struct near_slot *slot);
 
-/* ordered.c: the order of operations after messages */
+/* ordered.c: the order of operations and messages */
 /*
  * Returns this port's position in its ring to the peer. Low bits: the tail.
  * High bits: the number of resizes, because each resize sets the tail to 0.
@@ -83,9 +83,10 @@ bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
  * Queues op and closes NEAR_GATE_QUEUE. A fetch (NEAR_RMA_MESSAGE) is queued
- * before operations that have not begun, but behind other fetches. Otherwise
- * two ports could deadlock, because an operation with NEAR_RMA_FENCE waits
- * until the peer has fetched this port's large messages.
+ * before operations that have not begun, but behind other fetches. Reason: an
+ * operation with NEAR_RMA_FENCE waits until the peer has fetched this port's
+ * large messages. If both ports queued their fetches behind such an operation,
+ * each would wait for the other's fetches.
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if the operation must not start yet, because of an earlier operation. */
@@ -93,7 +94,8 @@ bool near_rma_must_wait(const struct near_rma_op *op);
 
 /*
  * issue.c: queues an operation, and issues it if possible. Returns 0; -EAGAIN:
- * no memory. mapping: mapping of the target's memory; or NULL.
+ * no memory. on_device: value of near_rma_op.on_device. mapping: mapping of the
+ * target's memory; or NULL.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool on_device,
@@ -123,7 +125,10 @@ int near_rma_direct(struct near_port *port, struct near_rma_op *op);
  */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if single copy is possible for this operation, once it may start. */
+/*
+ * True if single copy is possible for this operation. Does not check whether
+ * the operation may start yet.
+ */
 bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
@@ -135,7 +140,7 @@ bool near_rma_direct_can(const struct near_port *port,
  */
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
 		     const struct near_slot *slot, uint64_t word);
-/* Sends queued replies to a peer, in order, while its ring has space. */
+/* Sends the queued replies to a peer in order, while the ring has space. */
 void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 /* Queues a reply, and sends it if the ring has space. */
 void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
@@ -148,8 +153,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
 /*
- * Calls near_rma_sink.event() if req has CQ data, or if near_rma_events() has
- * requested events for operations of this kind.
+ * Calls near_rma_sink.event() if req has CQ data, or if the embedder has
+ * requested events for operations of this kind by near_rma_events().
  */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);

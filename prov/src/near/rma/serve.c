@@ -162,9 +162,10 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. Operands in the slot
- * occupy three fields of req (a union). The function copies such operands to
- * `bytes`, then sets these fields: the operation has one part and no CQ data.
+ * Returns a request's operands; NULL: invalid length. If the slot has the
+ * operands, they are in a union with the fields total, offset and data of req.
+ * The function copies such operands to `bytes`. It then stores in these fields
+ * the values for an operation with one part and no CQ data.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -193,7 +194,7 @@ struct near_small_req {
 
 /*
  * True if the fast path may execute this request. Stores the values in *req.
- * For a request with an error returns false, so that the slow path handles it.
+ * Returns false for a request that has an error: the slow path handles errors.
  */
 static near_inline bool near_small_req(struct near_port *port,
 				       const struct near_slot *slot,
@@ -426,7 +427,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 	}
 	while (reply->offset < reply->len && reply->offset < stop) {
 		len = reply->len - reply->offset;
-		/* 0 without a ring to the peer; near_rma_answer() connects */
+		/* 0: no ring to the peer; near_rma_answer() attaches to one */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

@@ -396,7 +396,8 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
-	if (!staging)	/* invalid reply: a mapped op has sent no request */
+	/* without a stage, op has sent no request: the reply is invalid */
+	if (!staging)
 		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
 		chunk = &staging->chunk[i % NEAR_STAGE_CHUNKS];

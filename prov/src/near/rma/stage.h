@@ -12,9 +12,9 @@
  * - Read: the initiator posts a request for an empty chunk. The target fills
  *   the chunk and replies. The initiator copies the chunk into its buffers.
  *
- * near starts a copy, and later polls test whether it has ended. So several
- * chunks can be in use at once. Chunks are filled, posted and answered in the
- * order of the operations.
+ * near does not wait for a copy: later polls test whether the copy has ended.
+ * So several chunks can be in use at once. Chunks are filled, posted and
+ * answered in the order of the operations.
  *
  * Messages and other operations wait until all staged operations have their
  * replies. Exception: messages do not wait for fetches (NEAR_RMA_MESSAGE) that
@@ -28,9 +28,9 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	NEAR_CHUNK_FILLS,	/* not posted: waits for a copy or a slot */
-	NEAR_CHUNK_POSTED,	/* waits for the reply */
-	NEAR_CHUNK_DRAINS,	/* reply has arrived; a read may still copy */
+	NEAR_CHUNK_FILLS,	/* until its copies end and a slot is free */
+	NEAR_CHUNK_POSTED,	/* until the reply arrives */
+	NEAR_CHUNK_DRAINS,	/* until the copies of a read end */
 	NEAR_CHUNK_ENDED,	/* to be freed after all earlier chunks */
 };
 
@@ -40,7 +40,7 @@ struct near_chunk {
 	struct near_rma_op *op;
 	size_t offset;	/* offset of the part in the operation */
 	size_t len;
-	/* handle of the pending device copy of each local buffer; or NULL */
+	/* handle of each local buffer's pending device copy; NULL: none */
 	void *copy[NEAR_IOV_MAX];
 };
 
@@ -49,7 +49,7 @@ struct near_stage {
 	uint8_t *memory;
 	void *pin;	/* result of near_device.pin(); or NULL */
 	bool pinned;	/* near_device.pin() was called */
-	int index;	/* index of the stage in the region table */
+	int index;	/* index of the stage in the region table's file */
 };
 
 /* The staged operations between a port and a peer, in both directions. */
@@ -69,8 +69,8 @@ struct near_staging {
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at);
 /*
- * Maps the stage with this index in a table's file. Returns 0 or -errno, never
- * -EAGAIN.
+ * Maps the stage with this index. fd: file of a region table. Returns 0 or
+ * -errno, never -EAGAIN.
  */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
@@ -117,12 +117,15 @@ void near_stage_begin(struct near_rma_op *op);
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues op, the first operation in the queue. op->on_device must be true.
- * Returns 0: op has left the queue, and may be freed already; -EAGAIN: op stays
- * queued.
+ * Continues op, the first operation in near_rma_peer.queue. op->on_device must
+ * be true. Returns 0: op has left the queue, and may be freed already; -EAGAIN:
+ * op stays queued.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
-/* Posts requests of filled chunks. Ends operations after their last chunk. */
+/*
+ * Posts the requests of chunks in state NEAR_CHUNK_FILLS, if possible. Ends an
+ * operation when all its chunks have ended.
+ */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,

@@ -22,7 +22,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* try again to open the peer's table: a descriptor may be free now */
+	/* if the table is not open, retry: a file descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {

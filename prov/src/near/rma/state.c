@@ -49,7 +49,7 @@ struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 		if (segment->table_fd >= 0)
 			near_peer_shut(at->peer, fd);
 		if (fd >= 0 && duo_proc_scarce(fd)) {
-			/* few descriptors are left: see NEAR_RMA_TRY */
+			/* few file descriptors are left: see NEAR_RMA_TRY */
 			close(fd);
 			fd = -1;
 		}
@@ -159,7 +159,10 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 		if (op->to == at)
 			near_rma_end(port, op, err);
 	near_rma_stop_work(at);
-	/* close view now; unexpected messages may delay near_rma_forget() */
+	/*
+	 * Close the view now: near_rma_forget() may be called much later,
+	 * because the peer's unexpected messages hold references to the peer.
+	 */
 	near_rma_view_drop(at);
 }
 

@@ -10,7 +10,7 @@
 #include "near/rma/atomic.h"
 #include "near/rma/table.h"
 
-/* limit of a port's pending operations, and of its queued replies */
+/* limit of a port's pending operations; also limit of its queued replies */
 #define NEAR_RMA_OPS (1u << 16)
 /* near_rma_slot.flags */
 #define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
@@ -23,7 +23,8 @@
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
 /*
  * limit of each operand in an atomic's request, bytes; also the limit of a read
- * with a single reply, bytes. A longer read is a read in parts: near_rma_reply
+ * with a single reply, bytes. A longer read is a read in parts, see
+ * struct near_rma_reply
  */
 #define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
@@ -33,14 +34,15 @@
 struct near_rma {
 	const struct near_rma_sink *sink;
 	struct near_table *table;
-	uint32_t events;	/* NEAR_MAY_*, set by near_rma_events() */
+	/* NEAR_MAY_*: operations that need an event, see near_rma_events() */
+	uint32_t events;
 	struct near_pool ops;
 	struct near_pool replies;
 	/* peer whose near_ctl.done is near_port.poll_word; or NULL */
 	struct near_rma_peer *poll_peer;
 	/* numbers of fast path operations: issued, and executed for peers */
 	uint64_t small, served;
-	/* numbers of operations on device memory, by their path */
+	/* numbers of operations on device memory, indexed by device path */
 	uint64_t device_ops[NEAR_DEVICE_PATHS];
 };
 
@@ -52,7 +54,7 @@ struct near_rma_peer {
 	bool view_tried;	/* near_rma_view_open() must not retry */
 	/*
 	 * A read that near_rma_post() has posted is pending. It may be a read
-	 * in parts: near_rma_reply.
+	 * in parts, see near_rma_reply.
 	 */
 	bool reading;
 	uint32_t unanswered;	/* number of operations begun, but not ended */
@@ -81,16 +83,18 @@ struct near_rma_peer {
 	 * (NEAR_DELEG_BACKOFF), ns; may be in the future; 0: not set
 	 */
 	uint64_t delegated_ns;
-	uint32_t skip;	/* number of next operations not to delegate */
+	/* number of further operations that near does not delegate */
+	uint32_t skip;
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no stage so far */
 	struct near_mapped *mapped;	/* NULL: no mapping so far */
-	/* path of this port's last operation on device memory */
+	/* device path of this port's last operation on device memory */
 	enum near_device_path device_path;
-	uint32_t loan_skip;	/* number of next operations not to lend */
-	/* number of operations on device memory begun, but not ended */
+	/* number of further operations that near does not lend */
+	uint32_t loan_skip;
+	/* number of begun operations on device memory that have not ended */
 	uint32_t device_pending;
 	/* number of operations that keep NEAR_GATE_QUEUE closed */
 	uint32_t gates;
@@ -125,7 +129,7 @@ struct near_rma_op {
 	bool small;	/* issued by the fast path of rma/inline.h */
 	bool on_device;	/* uses device memory: stage.h, mapped.h */
 	int err;			/* if on_device: error, > 0; 0: none */
-	uint8_t *copy;	/* operands in memory from malloc(); or NULL */
+	uint8_t *copy;	/* copy of long operands, from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
@@ -213,7 +217,10 @@ static inline void near_rma_set_poll_word(struct near_port *port,
 	port->rma->poll_peer = at;
 }
 
-/* Removes a peer from port->onesided_work if polls need not visit the peer. */
+/*
+ * Removes a peer from port->onesided_work if polls need not continue operations
+ * with this peer.
+ */
 static inline void near_rma_drop_work(struct near_port *port,
 				 struct near_rma_peer *at)
 {

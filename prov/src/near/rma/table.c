@@ -142,8 +142,9 @@ static void near_table_begin(struct near_table *table)
 }
 
 /*
- * Ends a change. The release orders stores to entries before the even
- * generation. Pairs with near_table_view_find() and near_table_view_known().
+ * Ends a change. The release orders stores to entries before the store of the
+ * even generation. Pairs with near_table_view_find() and
+ * near_table_view_known().
  */
 static void near_table_end(struct near_table *table)
 {
@@ -177,7 +178,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* reserve first: a store to a page without memory raises SIGBUS */
+	/* reserve memory: a store to a page without memory raises SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
