@@ -27,7 +27,7 @@ struct duo_cntr {
 	uint64_t own[2];
 	/* successes [0] and errors [1] when the core's counter was last read */
 	uint64_t core[2];
-	/* number of reads of the counter, as counted by duo_cntr_core_due() */
+	/* number of polls of the counter: last case of duo_cntr_core_due() */
 	uint32_t core_skip;
 	bool of_region;			/* bound to a memory region */
 	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */

@@ -63,7 +63,10 @@ struct duo_cq {
 	 * these reads, duo_cq_charge() adds the number to core_skip
 	 */
 	uint32_t granted;
-	/* if local_idle is above this limit, each poll also polls the core */
+	/*
+	 * limit of local_idle, polls; above it, each poll also polls the core.
+	 * DUO_CORE_UNUSED: the core is unused
+	 */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
@@ -86,13 +89,13 @@ struct duo_cq {
 	/* number of consecutive late reads of the clock: see DUO_CLOCK_SLOW */
 	uint32_t slow;
 	atomic_bool signaled;
-	/* sources of the core's entries, if sink.src is NULL */
+	/* array into which the core's CQ writes sources if sink.src is NULL */
 	fi_addr_t core_src[DUO_CORE_BATCH];
-	/* check whether reads without an entry must yield the CPU */
+	/* state of the check for oversubscribed CPUs, see duo_cq_yield() */
 	struct duo_oversub_check oversub;
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
-	int core_fd;		/* descriptor of the core's CQ; -1: none */
+	int core_fd;	/* file descriptor of the core's CQ; -1: none */
 	int err_path; /* path of the last error read, for fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;
@@ -106,8 +109,8 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 }
 
 /*
- * asleep: true if a thread may be asleep on the CQ's wait object. Then the next
- * entry takes the slow path, which wakes the thread.
+ * Sets cq->asleep: true if a thread may be asleep on the CQ's wait object. Then
+ * the next entry takes the slow path, which wakes the thread.
  */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
@@ -196,10 +199,10 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 
 /*
  * True if the core is unused (docs/matching.md). If the domain has a local
- * transport, the core is unused until duo_ep_use_core(), and never again after
- * this call. Polls skip an unused core, because the first poll of a core may be
- * expensive: efa allocates 30 MB. A poll does not skip the core if the CQ has a
- * core poll budget, or if the AV of an endpoint is empty.
+ * transport, the core is unused until duo_ep_use_core() is called, and never
+ * again afterwards. Polls of the CQ skip an unused core, because the first poll
+ * of a core may be expensive: efa allocates 30 MB. Exceptions: the CQ has a
+ * core poll budget, or the AV of an endpoint is empty.
  */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)
