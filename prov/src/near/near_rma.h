@@ -216,7 +216,7 @@ struct near_device {
 	/*
 	 * Returns an id of the device queue in which start() copies this
 	 * memory. A queue copies in order. NULL: the device cannot map memory
-	 * of peers. The member may be NULL.
+	 * of peers, and may make copies in any order. The member may be NULL.
 	 */
 	const void *(*queue)(void *device);
 	/*

@@ -30,6 +30,11 @@ extern struct gpu {
 	uint8_t *mapped;	/* the same memory after map() */
 	int polls;		/* calls of done() before a copy ends */
 	bool until_failure;	/* copies end only after b's failure */
+	/*
+	 * the device has no queues: a copy that starts while another one is
+	 * pending is made at once, before the pending one
+	 */
+	bool unordered;
 	/* called by done() while a copy is pending; may be NULL */
 	void (*on_pending)(void);
 	/* number of the start or end of a copy that fails, from 1; 0: none */

@@ -67,6 +67,44 @@ UNIT_TEST(pending_operations_keep_order)
 	ck_assert_mem_eq(memory, gpu.shadow, GPU_LEN);
 }
 
+/* Starts an operation between a's host memory and the start of b's region. */
+static void start_at(enum near_verb verb, uint8_t *at, size_t len)
+{
+	const struct iovec iov = { at, len };
+	const struct near_rma_args args = {
+		.verb = verb, .addr = SIDE_START, .key = GPU_KEY,
+		.local = { &iov, 1, NULL }, .len = len, .about = 1,
+	};
+
+	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+}
+
+/*
+ * b's device has no queues. Two operations on the same bytes still take effect
+ * in order. _i: 0: write, write; 1: write, read; 2: read, write.
+ */
+UNIT_ROUNDS(unordered_device_keeps_order, 0, 3)
+{
+	enum near_verb first = _i == 2 ? NEAR_READ : NEAR_WRITE;
+	enum near_verb second = _i == 1 ? NEAR_READ : NEAR_WRITE;
+	uint8_t *other = local + 4096;
+	uint8_t before[4096], written[4096];
+
+	memcpy(before, gpu.shadow, sizeof(before));
+	memcpy(written, _i ? local : other, sizeof(written));
+	gpu.unordered = true;
+	start_at(first, local, sizeof(before));
+	start_at(second, other, sizeof(before));
+	side_until(2, true);
+	if (_i == 2) {
+		ck_assert_mem_eq(local, before, sizeof(before));
+		ck_assert_mem_eq(gpu.shadow, other, sizeof(before));
+		return;
+	}
+	ck_assert_mem_eq(gpu.shadow, written, sizeof(written));
+	ck_assert_mem_eq(other, written, sizeof(written));
+}
+
 UNIT_TEST(event_follows_all_bytes)
 {
 	gpu_event_follows();

@@ -82,6 +82,48 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
+/* True if the reply has no pending copy. Stores a failed copy's error. */
+static bool near_stage_copied(const struct near_rma_peer *at,
+			      struct near_rma_reply *reply)
+{
+	int ret = 0;
+
+	if (reply->copy)
+		ret = at->staging->device->done(reply->copy);
+	if (ret == -EAGAIN)
+		return false;
+	reply->copy = NULL;
+	if (ret)
+		reply->err = (uint32_t)-ret;
+	return true;
+}
+
+/*
+ * True if a pending copy for the peer uses some of the request's bytes. The
+ * request must then wait, so that operations take effect in order. A device
+ * with queues makes the copies in order itself.
+ */
+static bool near_stage_overlaps(const struct near_rma_peer *at, void *device,
+				const struct near_rma_reply *reply)
+{
+	const struct near_device *calls = at->staging->device;
+	struct near_rma_reply *other;
+	struct near_link *link;
+
+	if (!device || (calls->queue && calls->queue(device)))
+		return false;
+	for (link = at->replies.next; link != &at->replies; link = link->next) {
+		other = near_container(link, struct near_rma_reply, link);
+		if (other->copy &&
+		    other->memory < reply->memory + reply->req.len &&
+		    reply->memory < other->memory + other->req.len &&
+		    (other->verb == NEAR_WRITE || reply->verb == NEAR_WRITE) &&
+		    !near_stage_copied(at, other))
+			return true;
+	}
+	return false;
+}
+
 /* Starts a request's copy. Returns 0 or an errno value, > 0; EAGAIN: retry. */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
@@ -106,10 +148,12 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 		return near_stage_message(port, at->peer, req, reply->addr,
 					  chunk);
 	ret = near_stage_where(port, req, reply->addr, &memory, &device);
-	if (!ret && !device && !near_read_take(port, req->len))
-		ret = EAGAIN;
 	if (ret)
 		return ret;
+	reply->memory = memory;
+	if (near_stage_overlaps(at, device, reply) ||
+	    (!device && !near_read_take(port, req->len)))
+		return EAGAIN;
 	return -near_stage_copy(staging, &staging->theirs, device,
 				req->verb == NEAR_READ ? chunk : memory,
 				req->verb == NEAR_READ ? memory : chunk,
@@ -158,6 +202,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	reply->verb = req.verb;
 	reply->staged = true;
 	reply->copy = NULL;
+	reply->memory = NULL;
 	reply->mapping = NULL;
 	reply->req = req;
 	reply->id = req.id;
@@ -184,16 +229,10 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply)
 {
 	const struct near_rma_slot *req = &reply->req;
-	int ret = 0;
 
-	if (reply->copy)
-		ret = at->staging->device->done(reply->copy);
-	if (ret == -EAGAIN)
+	if (!near_stage_copied(at, reply))
 		return false;
-	reply->copy = NULL;
 	near_loan_end(reply);
-	if (ret)
-		reply->err = (uint32_t)-ret;
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
 	if (reply->err == NEAR_LOAN_REJECTED)

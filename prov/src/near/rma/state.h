@@ -160,9 +160,11 @@ struct near_rma_reply {
 	uint64_t len;
 	uint64_t key;	/* region key of a read in parts */
 	uint64_t addr;	/* RMA address or message id in the request */
-	/* The next five fields are for staged and lent operations. */
+	/* The next six fields are for staged and lent operations. */
 	bool staged;
 	void *copy;	/* handle of the pending device copy; or NULL */
+	/* start of the region's bytes that `copy` uses; NULL: lent operation */
+	uint8_t *memory;
 	struct near_rma_slot req;			/* the request */
 	/* loan in state NEAR_LOAN_TAKEN; valid if mapping is not NULL */
 	struct near_loan *loan;
