@@ -117,6 +117,7 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
  * - near requires a retry
  * - the peer may have failed
  * - an operation over the core would overtake pending operations of near
+ * - the operation is fenced, and a large message to the peer is pending
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 				 const struct near_rma_args *op, int ret)
@@ -128,6 +129,7 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
 	if (ret == -FI_EAGAIN || ret == -FI_ECONNRESET || near_rma_busy(peer) ||
+	    (op->flags & NEAR_RMA_FENCE && near_rma_fenced(peer)) ||
 	    (ep->opts.mixed_order && near_rma_quiet(ep->near->port, peer)))
 		return -FI_EAGAIN;
 	duo_onesided_unordered(ep, op, ret);
@@ -246,11 +248,11 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 		if (ret)
 			return ret;
 	}
+	op->flags = duo_onesided_flags(op, flags, near->msg_order) |
+		    (ep->core.carries_nothing ? NEAR_RMA_TRY : 0);
 	if (duo_onesided_has(ep, op)) {
 		if (!duo_onesided_valid(op))
 			return -FI_EINVAL;
-		op->flags = duo_onesided_flags(op, flags, near->msg_order) |
-			    (ep->core.carries_nothing ? NEAR_RMA_TRY : 0);
 		if (!quiet && (near->tx_all || flags & FI_COMPLETION))
 			op->about |= FI_COMPLETION;
 		ret = duo_onesided_try(ep, peer, op);

@@ -417,28 +417,6 @@ UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 	ck_assert_uint_eq(theirs[0], 1);
 }
 
-UNIT_CASE("with an order", setup_ordered, port_teardown);
-
-/*
- * A message with FI_FENCE waits for pending operations; other messages do not
- * wait.
- */
-UNIT_TEST(fenced_message_waits)
-{
-	const struct iovec iov = { ours, 8 };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = peer,
-	};
-	uint64_t one = 1;
-
-	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
-				   FI_UINT64, FI_SUM, &context), 0);
-	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
-	ck_assert_int_eq(fi_inject(fx.ep, ours, 8, peer), 0);
-	ended(FI_ATOMIC | FI_WRITE);
-	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), 0);
-}
-
 UNIT_CASE("one path", setup_one_path, port_teardown);
 
 /*

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
+/* SPDX-FileCopyrightText: The ofi_duo authors */
+
+/* Messages, RMA and atomics with FI_FENCE, to a peer over near. */
+
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
+#include "port_fixture.h"
+
+FIXTURE_SETUP(setup, port_setup,
+	      .core = "efa", .near = true, .onesided = true,
+	      .order = FI_ORDER_WAS | FI_ORDER_SAW,
+	      .cntr_flags = FI_READ | FI_WRITE);
+
+UNIT_CASE("fence", setup, port_teardown);
+
+/*
+ * A message with FI_FENCE waits for pending operations; other messages do not
+ * wait.
+ */
+UNIT_TEST(fenced_message_waits)
+{
+	const struct iovec iov = { ours, 8 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+	};
+	uint64_t one = 1;
+
+	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
+	ck_assert_int_eq(fi_inject(fx.ep, ours, 8, peer), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), 0);
+}
+
+/*
+ * The peer has no region with this key, so the core executes the write. A write
+ * with FI_FENCE must wait until the peer has received the large message; the
+ * peer has only consumed its announcement.
+ */
+UNIT_TEST(fenced_operation_of_core_waits_for_large_message)
+{
+	const struct iovec iov = { ours, 8 };
+	const struct fi_rma_iov at = { START, 8, KEY + 1 };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1,
+	};
+	ssize_t ret = -FI_EAGAIN;
+	int i;
+
+	ck_assert_int_eq(fi_tsend(fx.ep, large, LARGE, NULL, peer, TAG,
+				  &context), 0);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
+	near_poll(rig.port, &rig_sink);
+	ck_assert_int_eq(rig.arrived, 1);
+	ck_assert_int_eq(rig.received, 0);
+	poll_cq(2);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
+	carried(0, 0, 0);
+	both_entry(&context);
+	for (i = 0; i < 100 && ret; i++) {
+		near_poll(rig.port, &rig_sink);
+		poll_cq(1);
+		ret = fi_writemsg(fx.ep, &msg, FI_FENCE);
+	}
+	ck_assert_int_eq(ret, 0);
+	carried(0, 0, 1);
+}
