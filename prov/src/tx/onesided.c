@@ -56,14 +56,26 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
+ * True if the core must execute the operation, because near cannot flush data
+ * to persistent memory.
+ */
+static bool duo_onesided_commits(const struct duo_ep *ep,
+				 const struct near_rma_args *op, uint64_t flags)
+{
+	return flags & FI_COMMIT_COMPLETE && op->about & FI_WRITE &&
+	       !ep->core.carries_nothing;
+}
+
+/*
  * True if near can execute op. Calls duo_onesided_several() if op has several
  * remote buffers. Atomics require duo_traits.cpu_atomics.
  */
-static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op)
+static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
+			     uint64_t flags)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
 		duo_onesided_several(ep);
-	return ep->near->direct &&
+	return ep->near->direct && !duo_onesided_commits(ep, op, flags) &&
 	       (!(op->about & FI_ATOMIC) ||
 		(ep->core.cpu_atomics &&
 		 near_rma_has_atomic(op->verb, op->op, op->type)));
@@ -250,7 +262,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	}
 	op->flags = duo_onesided_flags(op, flags, near->msg_order) |
 		    (ep->core.carries_nothing ? NEAR_RMA_TRY : 0);
-	if (duo_onesided_has(ep, op)) {
+	if (duo_onesided_has(ep, op, flags)) {
 		if (!duo_onesided_valid(op))
 			return -FI_EINVAL;
 		if (!quiet && (near->tx_all || flags & FI_COMPLETION))

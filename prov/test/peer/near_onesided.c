@@ -114,6 +114,36 @@ UNIT_TEST(unsupported_operations_use_core)
 	ck_assert_uint_eq(theirs[2], 0);
 }
 
+/*
+ * near cannot flush data to persistent memory, so the core executes writes with
+ * FI_COMMIT_COMPLETE. _i: 1: it is a default flag.
+ */
+UNIT_LOOP(committed_write_uses_core, 0, 2)
+{
+	const struct iovec iov = { ours, 8 };
+	const struct fi_rma_iov at = { START, 8, KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1, .context = &context,
+	};
+
+	/* fills near's cache of the region, which its fast path requires */
+	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY,
+				  &context), 0);
+	ended(FI_RMA | FI_WRITE);
+	if (_i) {
+		fixture_ep()->tx.op_flags |= FI_COMMIT_COMPLETE;
+		duo_near_onesided_start(fixture_ep());
+		ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START,
+					  KEY, NULL), 0);
+	} else {
+		ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_COMMIT_COMPLETE),
+				 0);
+	}
+	carried(1, 0, 1);
+	ck_assert(fake.core.onesided.flags & FI_COMMIT_COMPLETE);
+}
+
 UNIT_TEST(atomics)
 {
 	uint64_t one = 1, two = 2, was = 55;

@@ -106,7 +106,8 @@ static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 		small |= 1u << NEAR_READ;
 	if (ep->core.cpu_atomics)
 		small |= 1u << NEAR_FETCH;
-	if (ep->tx.op_flags & (FI_FENCE | FI_REMOTE_CQ_DATA | FI_INJECT))
+	if (ep->tx.op_flags & (FI_FENCE | FI_REMOTE_CQ_DATA | FI_INJECT |
+			       FI_COMMIT_COMPLETE))
 		small &= 1u << NEAR_VERBS;
 	return small;
 }
