@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <rdma/fi_atomic.h>
 
+#include "base/util.h"
 #include "tx/onesided.h"
 
 #define DUO_ATOMIC_DESCS 16 /* no core accepts more descriptors */
@@ -78,8 +79,9 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 		.local = duo_iocs_bytes(local, mine, size),
 		.compare = duo_iocs_bytes(with, compare, size),
 		.result = duo_iocs_bytes(to, result, size),
-		.op = (uint8_t) msg->op,
-		.type = (uint8_t) msg->datatype,
+		/* near does not have values beyond 8 bits, such as FI_NOOP */
+		.op = (uint8_t) duo_min((size_t) msg->op, NEAR_OP_COUNT),
+		.type = (uint8_t) duo_min((size_t) msg->datatype, NEAR_TYPES),
 		.data = msg->data,
 		.about = FI_ATOMIC | (verb == NEAR_ATOMIC ? FI_WRITE : FI_READ),
 		.cookie = msg->context,

@@ -104,12 +104,16 @@ UNIT_TEST(unsupported_operations_use_core)
 	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START - 1, KEY,
 				 NULL), 0);
 	carried(0, 0, 3);
-	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, 0), 0);
+	/* the low byte of FI_NOOP is FI_MIN */
+	ck_assert_int_eq(fi_atomic(fx.ep, ours, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_NOOP, NULL), 0);
 	carried(0, 0, 4);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, 0), 0);
+	carried(0, 0, 5);
 	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, ours + 8, NULL,
 					 peer, START, KEY, FI_LONG_DOUBLE,
 					 FI_SUM, NULL), 0);
-	carried(0, 0, 5);
+	carried(0, 0, 6);
 	ck_assert_uint_eq(theirs[0], 0);
 	ck_assert_uint_eq(theirs[2], 0);
 }
