@@ -28,6 +28,27 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
+/*
+ * Returns the size of a type in bytes, also of types that only cores have. 0:
+ * unknown type.
+ */
+static size_t duo_type_size(enum fi_datatype type)
+{
+	switch (type) {
+	case FI_DOUBLE_COMPLEX:
+		return 2 * sizeof(double);
+	case FI_LONG_DOUBLE:
+		return sizeof(long double);
+	case FI_LONG_DOUBLE_COMPLEX:
+		return 2 * sizeof(long double);
+	case FI_INT128:
+	case FI_UINT128:
+		return 16;
+	default:
+		return near_type_size(type);
+	}
+}
+
 /* A list of buffers of an atomic: operands, compare operands or results. */
 struct duo_iocs {
 	const struct fi_ioc *ioc;
@@ -155,7 +176,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	.rma_iov = (at), .rma_iov_count = 1, .datatype = datatype, .op = op, \
 	.context = (context_) }
 #define DUO_ATOMIC_DEFAULTS duo_onesided_defaults(duo_ep_of(ep_fid), \
-	at.count * near_type_size(datatype))
+	at.count * duo_type_size(datatype))
 
 static ssize_t duo_atomicv(struct fid_ep *ep_fid, const struct fi_ioc *iov,
 			   void **desc, size_t count, fi_addr_t dest,

@@ -231,6 +231,21 @@ UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 	ck_assert_mem_eq(got->compare_desc, none, sizeof(none));
 }
 
+/*
+ * FI_INJECT is a default flag, and the inject size is 16 bytes. The core gets
+ * the flag only if the operands (_i: 0: 1 element; 1: 2 elements) fit.
+ */
+UNIT_ROUNDS(long_operand_is_not_injected, 0, 2)
+{
+	fixture_ep()->tx.op_flags |= FI_INJECT;
+	ck_assert_uint_eq(fixture_ep()->inject_size, 16);
+	ck_assert_int_eq(fi_atomic(fx.ep, buf, 1 + (size_t) _i, DESC, remote,
+				   RADDR, KEY, FI_DOUBLE_COMPLEX, FI_SUM,
+				   &context), 0);
+	ck_assert_uint_eq(fake.core.onesided.flags & FI_INJECT,
+			  _i ? 0 : FI_INJECT);
+}
+
 UNIT_ROUNDS(invalid_address_is_rejected, 0, COUNT)
 {
 	ck_assert_int_eq(call(_i, FI_ADDR_UNSPEC), -FI_EINVAL);
