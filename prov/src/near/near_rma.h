@@ -356,6 +356,12 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
 /* True if a pending operation has a local buffer with this device handle. */
 bool near_rma_uses(const struct near_port *port, const void *device);
+/*
+ * Waits until this port's device has ended its copies for lent operations of
+ * peers. Must be called when a region of host memory was removed, before the
+ * memory is freed.
+ */
+void near_rma_settle(struct near_port *port);
 /* True if operations of this port on the peer's memory are pending. */
 bool near_rma_busy(const struct near_peer *peer);
 /* True if a new operation with NEAR_RMA_FENCE would wait for earlier ones. */

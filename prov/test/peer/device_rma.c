@@ -359,6 +359,49 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
 }
 
 /*
+ * fi_close() of a host region waits for the device's copy of a lent operation
+ * (_i: 0: a read; 1: a write), because the application may free the memory
+ * afterwards. The operation then ends without an error.
+ */
+UNIT_LOOP(close_of_host_region_waits_for_device, 0, 2)
+{
+	static char host[64 << 10];
+	static void *const device[] = { host };
+	const struct iovec iov = {
+		(void *) (uintptr_t) DEVICE_AT, sizeof(host),
+	};
+	struct near_rma_args args = {
+		.verb = _i ? NEAR_WRITE : NEAR_READ, .len = sizeof(host),
+		.local = { &iov, 1, device },
+	};
+	struct fid_mr *region;
+	int i;
+
+	port_add_messages("fake", NEAR_MAY_LEND);
+	memset(host, 7, sizeof(host));
+	ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
+				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
+				   &region, NULL), 0);
+	args.key = fi_mr_key(region);
+	args.addr = fixture_ep()->domain->virt_addrs ? (uintptr_t) host : 0;
+	fake.device.polls = 50;
+	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
+	for (i = 0; i < 10 && !fake.device.under_way; i++)
+		poll_cq(1);
+	ck_assert_int_eq(fake.device.under_way, 1);
+	ck_assert_int_eq(fi_close(&region->fid), 0);
+	ck_assert_int_eq(fake.device.under_way, 0);
+	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), host,
+			 sizeof(host));
+	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
+		poll_cq(1);
+		near_poll(rig.port, &rig_sink);
+	}
+	ck_assert(!near_rma_busy(rig.us));
+	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT), 1);
+}
+
+/*
  * The peer's device memory is not mapped, because gpu_ipc is 0 (_i is 0), or
  * because mapping fails. The write is staged in host memory.
  */

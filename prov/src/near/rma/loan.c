@@ -225,6 +225,17 @@ void near_loan_end(struct near_rma_reply *reply)
 	reply->mapping = NULL;
 }
 
+void near_rma_settle(struct near_port *port)
+{
+	struct near_rma_reply *reply;
+	uint32_t at = 0;
+
+	while (port->rma && (reply = near_pool_next(&port->rma->replies, &at)))
+		while (reply->staged && reply->mapping &&
+		       !near_stage_copied(port, reply))
+			;
+}
+
 /*
  * Revokes a loan if it is open. If it is taken, waits until it has ended or the
  * target has exited. Waits at most NEAR_STOP_MS, because a target that does

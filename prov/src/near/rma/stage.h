@@ -156,6 +156,12 @@ int near_stage_where(const struct near_port *port,
 bool near_stage_has_message(const struct near_tx_op *op,
 			    const struct near_peer *peer,
 			    const struct near_rma_slot *req);
+/*
+ * True if the copy of a staged or lent operation has ended. If it has failed,
+ * stores the error in the reply.
+ */
+bool near_stage_copied(const struct near_port *port,
+		       struct near_rma_reply *reply);
 /* Sends the reply to a request whose copy has ended. False: not sent yet. */
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply);

@@ -82,14 +82,13 @@ static int near_stage_message(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* True if the reply has no pending copy. Stores a failed copy's error. */
-static bool near_stage_copied(const struct near_rma_peer *at,
-			      struct near_rma_reply *reply)
+bool near_stage_copied(const struct near_port *port,
+		       struct near_rma_reply *reply)
 {
 	int ret = 0;
 
 	if (reply->copy)
-		ret = at->staging->device->done(reply->copy);
+		ret = port->rma->sink->device->done(reply->copy);
 	if (ret == -EAGAIN)
 		return false;
 	reply->copy = NULL;
@@ -103,10 +102,11 @@ static bool near_stage_copied(const struct near_rma_peer *at,
  * request must then wait, so that operations take effect in order. A device
  * with queues makes the copies in order itself.
  */
-static bool near_stage_overlaps(const struct near_rma_peer *at, void *device,
+static bool near_stage_overlaps(const struct near_port *port,
+				const struct near_rma_peer *at, void *device,
 				const struct near_rma_reply *reply)
 {
-	const struct near_device *calls = at->staging->device;
+	const struct near_device *calls = port->rma->sink->device;
 	struct near_rma_reply *other;
 	struct near_link *link;
 
@@ -118,7 +118,7 @@ static bool near_stage_overlaps(const struct near_rma_peer *at, void *device,
 		    other->memory < reply->memory + reply->req.len &&
 		    reply->memory < other->memory + other->req.len &&
 		    (other->verb == NEAR_WRITE || reply->verb == NEAR_WRITE) &&
-		    !near_stage_copied(at, other))
+		    !near_stage_copied(port, other))
 			return true;
 	}
 	return false;
@@ -151,7 +151,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 	if (ret)
 		return ret;
 	reply->memory = memory;
-	if (near_stage_overlaps(at, device, reply) ||
+	if (near_stage_overlaps(port, at, device, reply) ||
 	    (!device && !near_read_take(port, req->len)))
 		return EAGAIN;
 	return -near_stage_copy(staging, &staging->theirs, device,
@@ -230,7 +230,7 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 {
 	const struct near_rma_slot *req = &reply->req;
 
-	if (!near_stage_copied(at, reply))
+	if (!near_stage_copied(port, reply))
 		return false;
 	near_loan_end(reply);
 	if (!near_rma_answer(port, at, reply, NULL, 0))

@@ -75,7 +75,10 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
  * provider near: its core carries no data. Takes all locks of the domain.
  */
 int duo_near_region_list(struct duo_mr *mr);
-/* Removes the region from the table. Takes all locks of the domain. */
+/*
+ * Removes the region from the table. Waits for copies by this process's device
+ * if the region is host memory. Takes all locks of the domain.
+ */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
  * True if a pending operation uses the region's device memory. But false if

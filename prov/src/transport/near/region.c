@@ -184,12 +184,30 @@ bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			   &rndv->addr);
 }
 
+/*
+ * Waits for copies by this process's device from and to host memory. Needs the
+ * domain's lock.
+ */
+static void duo_near_region_settle(const struct duo_domain *domain)
+{
+	const struct duo_av *av;
+	const struct duo_ep *ep;
+
+	LIST_FOREACH(av, &domain->avs, link)
+		LIST_FOREACH(ep, &av->eps, av_link) {
+			if (ep->near)
+				near_rma_settle(ep->near->port);
+		}
+}
+
 void duo_near_region_unlist(struct duo_mr *mr)
 {
 	if (!mr->listed)
 		return;
 	duo_domain_lock(mr->domain);
 	near_table_remove(mr->domain->table, mr->region.key);
+	if (mr->domain->device && !mr->device)
+		duo_near_region_settle(mr->domain);
 	duo_domain_unlock(mr->domain);
 	mr->listed = false;
 }
