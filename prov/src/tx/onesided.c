@@ -294,7 +294,9 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 	if (route.path == FI_DUO_CORE)
 		return DUO_TO_CORE;
 	duo_group_lock(&ep->group);
-	ret = duo_onesided_near(ep, route.addr, op, flags, quiet);
+	/* -FI_EAGAIN: the peer has failed, and another may have its index */
+	ret = duo_route_still_local(ep, dest, &route) ?
+	      duo_onesided_near(ep, route.addr, op, flags, quiet) : -FI_EAGAIN;
 	duo_unlock(&ep->group->lock);
 	return ret;
 }

@@ -66,10 +66,12 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 	uint64_t word;
 
 	if (near_unlikely(!near || !near_rma_is_small(&op) ||
-			  !(word = duo_send_route(ep, dest))))
+			  !duo_send_route(ep, dest)))
 		return false;
 	duo_group_lock(&ep->group);
-	peer = near->peer[duo_route_index(word)];
+	/* read with the lock: another peer may have got the peer's index */
+	word = duo_send_route(ep, dest);
+	peer = word ? near->peer[duo_route_index(word)] : NULL;
 	if (near_likely(peer && near->small & duo_near_small(&op))) {
 		if (!op.flags && near->tx_reports)
 			op.about |= (uint32_t) FI_COMPLETION;
