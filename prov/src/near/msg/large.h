@@ -25,15 +25,18 @@
 
 #define NEAR_STOP_MS 1000	/* near_close(): longest wait for a peer, ms */
 
-/* limit of the bytes that a poll sends, and of the bytes that it receives */
+/*
+ * limit of the bytes of large messages that a poll sends; also the limit of
+ * those that it receives
+ */
 #define NEAR_STEP (512u << 10)
 #define NEAR_FRAG (16u << 10)	/* length of the longest fragment, bytes */
 
 enum near_tx_state {
-	NEAR_TX_ANNOUNCED,	/* RTS was sent */
+	NEAR_TX_ANNOUNCED,	/* RTS was sent; waits for CTS, COOP or ACK */
 	NEAR_TX_SENT,		/* all fragments were sent; waits for the ACK */
-	NEAR_TX_FRAGS,		/* CTS was received; op is in port->sending */
-	NEAR_TX_COOP,		/* COOP was received; op is in port->sending */
+	NEAR_TX_FRAGS,		/* sends fragments; in port->sending */
+	NEAR_TX_COOP,		/* both ends copy; in port->sending */
 };
 
 /* The sender's operation for a large message. */
@@ -47,19 +50,20 @@ struct near_tx_op {
 	size_t len;	/* bytes of the message; after a CTS: bytes to send */
 	size_t done;		/* bytes sent in fragments */
 	uint64_t answer;	/* id of the receiver's operation, from CTS */
-	/* Fields of a cooperative copy, valid after COOP was received. */
+	/* Cooperative copy: the fields up to `wrote`, valid after a COOP. */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
 	uint32_t round;		/* round of the copy, from the slot COOP */
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
-	uint32_t wrote;		/* steps that the sender has written */
-	bool device;	/* iov is device memory, not yet copied by unload() */
+	uint32_t wrote;	/* number of steps that the sender has written */
+	/* iov is device memory, which near_sink.unload() has not copied yet */
+	bool device;
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
 	/*
-	 * memory to free at the end: near_large.owned, or a copy of the
+	 * memory that near_tx_end() frees: near_large.owned, or a copy of the
 	 * message; NULL: none
 	 */
 	void *copy;
@@ -69,10 +73,14 @@ struct near_tx_op {
 /* State of a near_rx_op, which is in port->receiving unless noted here. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
-	/* must send COOP; in peer->waiting during another cooperative copy */
+	/*
+	 * must send COOP; in peer->waiting while another cooperative copy with
+	 * this peer runs
+	 */
 	NEAR_RX_COOP_PENDING,
 	NEAR_RX_COOP,		/* both ends copy */
-	NEAR_RX_COOP_RUNNING,	/* round ended; the sender may still write */
+	/* the round has ended, but the sender may still write its last step */
+	NEAR_RX_COOP_RUNNING,
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
@@ -99,8 +107,8 @@ struct near_rx_op {
 	uint32_t step;		/* cooperative copy: bytes of a step */
 	uint32_t steps;		/* cooperative copy: number of steps */
 	/*
-	 * number of steps that the sender has begun to write, and may have
-	 * written; set by near_rx_coop_end()
+	 * number of steps that the sender has taken: it has written them, or
+	 * still writes one of them; set by near_rx_coop_end()
 	 */
 	uint32_t sender_steps;
 	bool failed;	/* in a cooperative copy, a read has failed */
@@ -119,8 +127,8 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 }
 
 /*
- * Returns &port->read_left: number of bytes that the present poll may still
- * copy by single copy.
+ * Returns &port->read_left: number of bytes that the current poll may still
+ * copy by single copy. The first call in a poll sets it to NEAR_STEP.
  */
 static inline size_t *near_read_left(struct near_port *port)
 {
@@ -131,7 +139,10 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* Subtracts len from port->read_left. False: read_left < len; do not read. */
+/*
+ * Subtracts len from port->read_left. False: read_left is less than len. Then
+ * nothing is subtracted, and the caller must not read.
+ */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -162,8 +173,8 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 }
 
 /*
- * Publishes a control message. near_tx_consumed() may be true before the peer
- * has consumed this message.
+ * Publishes a control message. near_tx_consumed() does not count it, so may be
+ * true before the peer has consumed it.
  */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
@@ -176,9 +187,10 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continues an operation of port->sending until *budget bytes are copied; the
- * last fragment or step may exceed *budget. Subtracts the copied bytes from
- * *budget, but not below 0. True: the operation has left port->sending.
+ * Continues an operation of port->sending until *budget bytes are copied, or
+ * the operation must wait. The last fragment or step may exceed *budget.
+ * Subtracts the copied bytes from *budget, but not below 0. True: the operation
+ * has left port->sending.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
@@ -189,7 +201,7 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 /* large_coop.c: continues a cooperative copy, at the sender */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* If op is in a cooperative copy, ends the sender's part of the copy. */
+/* If op is in a cooperative copy, makes the sender write no more steps. */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -201,8 +213,8 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /*
- * Replaces peer->coop_op, which has ended, by the first of peer->waiting, or by
- * NULL if none waits.
+ * Replaces peer->coop_op, whose cooperative copy has ended, by the first
+ * operation of peer->waiting; by NULL if none waits.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads len bytes from the sender, but not beyond op->stop. False: failed. */

@@ -111,8 +111,9 @@ static void near_rx_coop_end(struct near_rx_op *op)
 }
 
 /*
- * Takes and copies steps, up to *budget bytes, which it subtracts. Ends the
- * receiver's part of the copy after the last step, or after an error.
+ * Takes and copies steps until *budget bytes are copied, and subtracts these
+ * bytes from *budget. Ends the round when all steps are taken, or after an
+ * error.
  */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
@@ -135,11 +136,11 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Ends the cooperative part of op. Must be called when the sender writes no
- * more steps. wrote: number of steps that the sender has written. The receiver
- * then reads all other steps or, if a read has failed, requests the whole
- * message in fragments. If a write has failed, later messages of this peer use
- * no cooperative copy.
+ * Ends the cooperative copy of op. The caller must make sure that the sender
+ * writes no more steps. wrote: number of steps that the sender has written.
+ * near_rx_step() then reads all other steps or, if a read has failed, requests
+ * the whole message in fragments. If a write has failed, later messages of this
+ * peer use no cooperative copy.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)
@@ -175,8 +176,9 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 
 /*
  * Waits until the sender writes no more, because the application may reuse the
- * buffer after near_close(). Waits until end_ms at most: a sender that a signal
- * has stopped for longer can still write to the buffer.
+ * buffer after near_close(). Does not wait beyond the time end_ms. If a signal
+ * (SIGSTOP) has stopped the sender until then, the sender can still write to
+ * the buffer later.
  */
 static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op,
 			      uint64_t end_ms)

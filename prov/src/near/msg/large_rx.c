@@ -93,8 +93,8 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads len bytes of the sender's memory. Returns 0 or -errno. Clears
- * peer->reads after errors that all further reads would return. ESRCH: the
- * peer's process or its main thread has exited.
+ * peer->reads after errors that all further reads would return. One of them is
+ * -ESRCH: the peer's process or its main thread has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -114,12 +114,13 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Can complete a message before earlier messages that arrive in fragments. So
- * the embedder must complete receives that share a buffer (FI_MULTI_RECV) in
- * the order of their messages.
+ * A message may be complete before earlier messages, whose fragments still
+ * arrive. So the embedder must complete receives that share a buffer
+ * (FI_MULTI_RECV) in the order of their messages.
  *
- * Gets the slot for the ACK before the copy. The copy publishes no slots, so
- * this slot is still free afterwards.
+ * The function gets the slot for the ACK before the copy, so that it copies
+ * only if a slot is free. The copy publishes no slots, so this slot is still
+ * free afterwards.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -275,8 +276,8 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 }
 
 /*
- * Handles a failed sender. True: op is freed. False: the sender's last slots
- * are not handled yet (near_peer.draining); near_ops_fail() will end op.
+ * Handles a failed sender. True: op is freed. False: near still delivers the
+ * sender's messages (near_peer.draining); near_ops_fail() will end op.
  */
 static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {

@@ -10,8 +10,8 @@
 #include "near/msg/large.h"
 
 /*
- * Stores the addresses of the buffers. If large->copy is set, copies their
- * contents instead. Returns 0; or -EAGAIN: no memory.
+ * Stores the addresses of the buffers in op. If large->copy is set, stores a
+ * copy of their contents instead. Returns 0; or -EAGAIN: no memory.
  */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
@@ -174,7 +174,10 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* request a larger ring now: the receiver polls, as its ACK shows */
+	/*
+	 * Request a larger ring only now, not in near_send_large(): the ACK
+	 * shows that the receiver polls, so that it can handle a request soon.
+	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -253,7 +256,10 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* Sends fragments until *budget is used up. True: op has left port->sending. */
+/*
+ * Sends fragments until all or *budget bytes are sent, or the ring has no
+ * space. True: op has left port->sending.
+ */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
