@@ -45,9 +45,9 @@ struct near_addr {
 	uint32_t magic;
 	uint32_t layout;
 	int32_t pid;
-	int32_t fd;	/* number of the segment's descriptor in process pid */
+	int32_t fd;	/* the segment's file descriptor in process pid */
 	uint64_t nonce;		/* random number: no other port has it */
-	uint64_t host;	/* id of the machine and its present boot */
+	uint64_t host;	/* id of the machine and of its current boot */
 	/* one id for the process's pid namespace and time namespace together */
 	uint64_t pid_ns;
 	uint64_t start;	/* start time of the process, ticks after boot */
@@ -74,13 +74,19 @@ struct near_rndv {
 };
 
 struct near_msg {
-	/* first buffer of the message; NULL in arrived(): rendezvous message */
+	/*
+	 * address of the first buffer of the message. In arrived(), NULL means
+	 * that this is a rendezvous message.
+	 */
 	const void *payload;
 	size_t len;
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/* valid in arrived() if payload is NULL, and in sends of NEAR_DEVICE */
+	/*
+	 * valid in arrived() if payload is NULL, and in sends with the flag
+	 * NEAR_DEVICE
+	 */
 	struct near_rndv rndv;
 };
 
@@ -108,7 +114,10 @@ struct near_sink {
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a peer that near_peer_get() has created, or a new sender. */
+	/*
+	 * Reports a peer that near has created: in near_peer_get(), or because
+	 * a new sender has attached to a ring.
+	 */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* Reports a failed or closed peer, whose operations have all ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
@@ -124,7 +133,7 @@ struct near_attr {
 	void (*log)(int level, const char *text);
 	/* ring budget, bytes; each ring has a page, even beyond the budget */
 	size_t memory;
-	/* true: no process_vm_readv() and process_vm_writev() */
+	/* true: no calls of process_vm_readv() and process_vm_writev() */
 	bool no_cma;
 	/*
 	 * true: no call of prctl(PR_SET_PTRACER). If ptrace_scope is 1, the
@@ -138,9 +147,10 @@ struct near_attr {
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
  * Opens the port's UNIX socket for the fd exchange (link/fdx.h), by which peers
- * request descriptors that they cannot open through /proc. dir: descriptor of a
- * directory, shared with the peers, for the socket's file; -1: abstract name,
- * valid in this network namespace. Returns 0 or -errno.
+ * request file descriptors that they cannot open through /proc. dir: file
+ * descriptor of the directory for the socket's file; the peers must share this
+ * directory. dir -1: the socket has an abstract name instead, valid in this
+ * network namespace. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes from dir the files of near's sockets that no process has open. */
@@ -170,7 +180,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 /* Returns the peer with this address; NULL: none. Takes no reference. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Starts peer failure detection. Otherwise it starts when the ports connect. */
+/* Starts peer failure detection now, instead of when the ports connect. */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
 /* If the first send to the peer would start an fd exchange, starts it now. */
@@ -190,7 +200,10 @@ bool near_peer_rings(const struct near_peer *peer);
 /* Sets near_peer.user, the embedder's pointer; NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
-/* Buffers for near_send_large(). near reads them until the operation ends. */
+/*
+ * Buffers for near_send_large(). Unless `copy` is set, near reads them until
+ * the operation ends.
+ */
 struct near_large {
 	const struct iovec *iov;
 	size_t count;
@@ -239,7 +252,7 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 				   const struct near_rndv *rndv, void *cookie);
 /* Ends op: calls near_sink.received() with err and acknowledges the message. */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests the first len bytes in fragments, which near copies to buf. */
+/* Requests the message's first len bytes in fragments. near fills buf later. */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 
@@ -257,14 +270,18 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
  * cannot be read. A waiting thread should yield only in this case: otherwise an
  * unrelated process may get the CPU for milliseconds.
  *
- * pid: array of `count` peers' pids; this call sorts the array. An unknown pid
- * is 0 and counts as one process. others: number of further processes.
+ * pid: array of `count` peers' pids; this call sorts the array. Each 0 in it is
+ * an unknown pid, and counts as one process. others: number of further
+ * processes.
  *
  * Cost: one system call; with more processes than CPUs, one more per peer.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 
-/* Returns the number of endpoints beyond the `known` ones; 0: none. */
+/*
+ * Returns the number of endpoints that are not among the `known` ones.
+ * endpoints: number of all endpoints; 0: unknown, and the result is 0.
+ */
 static inline size_t near_oversub_others(size_t endpoints, size_t known)
 {
 	return endpoints > known ? endpoints - known : 0;
@@ -277,7 +294,10 @@ static inline size_t near_oversub_others(size_t endpoints, size_t known)
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
-/* Returns a descriptor, owned by near, to sleep on by poll(2); or -errno. */
+/*
+ * Returns a file descriptor on which a thread can sleep by poll(2), or -errno.
+ * The caller must not close it.
+ */
 int near_wait_fd(struct near_port *port);
 /*
  * Prepares a sleep. Returns 0: near_wait_fd()'s descriptor becomes readable

@@ -33,7 +33,7 @@ struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
 	uint64_t id;	/* id of the allocation, never reused; 0: none */
 	uint64_t base;	/* address of the allocation in the owner's process */
-	/* 1: near_device.map() requires a descriptor from share() */
+	/* 1: near_device.map() requires a file descriptor from share() */
 	uint64_t needs_fd;
 };
 
@@ -67,8 +67,8 @@ void near_table_remove(struct near_table *table, uint64_t key);
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Removes an unused mapping from the table. Returns its near_map.mapping, which
- * the embedder must free; NULL: no mapping is unused.
+ * Removes from the table a mapping that near no longer uses. Returns its
+ * near_map.mapping, which the embedder must release; NULL: no such mapping.
  */
 void *near_table_unmapped(struct near_table *table);
 
@@ -86,7 +86,10 @@ enum near_type {
 	NEAR_FLOAT,
 	NEAR_DOUBLE,
 	NEAR_FLOAT_COMPLEX,
-	/* number of types; no types of more than 8 bytes: they need a lock */
+	/*
+	 * number of types; types of more than 8 bytes are not supported,
+	 * because their atomics would need a lock
+	 */
 	NEAR_TYPES,
 };
 
@@ -128,7 +131,8 @@ enum near_verb {
 };
 
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
-#define NEAR_RMA_FENCE 2u	/* start after earlier operations end */
+/* start after this port's earlier operations and large messages end */
+#define NEAR_RMA_FENCE 2u
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
@@ -175,7 +179,10 @@ struct near_rma_args {
 	uint8_t op;			/* atomics only: enum near_op */
 	uint8_t type;			/* atomics only: enum near_type */
 	uint64_t data;
-	/* arguments of near_rma_sink.done(); about 0: done() is not called */
+	/*
+	 * about and cookie: arguments of near_rma_sink.done(). If about is 0,
+	 * near does not call done().
+	 */
 	uint32_t about;
 	void *cookie;
 };
@@ -210,51 +217,56 @@ struct near_device {
 	 * After 0 or -EIO the handle is invalid.
 	 */
 	int (*done)(void *copy);
-	/* Pins host memory for faster copies. Returns a handle or NULL. */
+	/*
+	 * Pins host memory for faster copies. Returns a handle for unpin();
+	 * NULL: not pinned.
+	 */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
 	 * Returns an id of the device queue in which start() copies this
-	 * memory. A queue copies in order. NULL: the device cannot map memory
-	 * of peers, and may make copies in any order. The member may be NULL.
+	 * memory. A queue copies in order. Returns NULL if the device cannot
+	 * map memory of peers; it may then make copies in any order. The
+	 * function pointer may be NULL.
 	 */
 	const void *(*queue)(void *device);
 	/*
 	 * Returns a handle with which start() copies between this host memory
-	 * and a peer's memory that map() has mapped. NULL: not possible. The
-	 * handle is valid until the function of near that calls host() returns.
-	 * The member may be NULL.
+	 * and a peer's memory that map() has mapped. Returns NULL if such
+	 * copies are not possible. The handle must be valid until the function
+	 * of near that has called host() returns. The function pointer may be
+	 * NULL.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
 	 * Maps a peer's allocation for copies between it and the memory with
-	 * the handle `device`. fd: descriptor from the peer's share() if
+	 * the handle `device`. fd: file descriptor from the peer's share() if
 	 * export->needs_fd is set, otherwise -1; near closes fd. Returns 0 or
 	 * -errno. After -ENOMEM near does not retry until
-	 * near_table_unmapped() has returned an unused mapping. near_rma() and
-	 * near_poll() call map(). When the new mapping is unused,
+	 * near_table_unmapped() has returned a mapping. near_rma() and
+	 * near_poll() call map(). When near no longer uses the new mapping,
 	 * near_table_unmapped() returns it.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
-	 * Returns a descriptor with which a peer can map the allocation of this
-	 * memory, or -errno. near closes the descriptor. Any function of near
-	 * for a port may call share(). The member may be NULL if
-	 * near_export.needs_fd is never set.
+	 * Returns a file descriptor with which a peer can map the allocation of
+	 * this memory, or -errno. near closes the file descriptor. Any function
+	 * of near for a port may call share(). The function pointer may be NULL
+	 * if near_export.needs_fd is never set.
 	 */
 	int (*share)(void *device);
 	/*
-	 * Stores this memory's region key and RMA address. False: the region
-	 * does not grant NEAR_MAY_LEND or is not exported. The member may be
-	 * NULL.
+	 * Stores the region key and the RMA address of the len bytes at
+	 * `memory`. False: the region does not grant NEAR_MAY_LEND, or is not
+	 * exported. The function pointer may be NULL.
 	 */
 	bool (*lend)(void *device, const void *memory, size_t len,
 		     uint64_t *key, uint64_t *addr);
 };
 
 struct near_rma_sink {
-	/* not NULL. No device memory: points to a struct with NULL members. */
+	/* never NULL; without device memory, all members of *device are NULL */
 	const struct near_device *device;
 	/*
 	 * True: the port's address does not get NEAR_ADDR_RMA, so that peers
@@ -263,13 +275,14 @@ struct near_rma_sink {
 	bool messages_only;
 	/*
 	 * Reports the end of an operation for which near_rma() returns 0. near
-	 * may call done() before this near_rma() returns.
+	 * may call done() before that near_rma() has returned.
 	 */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
-	 * Reports a peer's operation on this port's memory: each one with
-	 * NEAR_RMA_DATA, and those that near_rma_events() has requested.
+	 * Reports a peer's operation on this port's memory. near calls event()
+	 * for each operation with NEAR_RMA_DATA, and for all reads or writes
+	 * if near_rma_events() has requested that.
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
@@ -277,7 +290,8 @@ struct near_rma_sink {
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
  * near_address(). The address then has NEAR_ADDR_RMA unless sink->messages_only
- * is set, and NEAR_ADDR_DEVICE if the table is staged. Returns 0 or -ENOMEM.
+ * is set, and NEAR_ADDR_DEVICE if the table was opened with `staged`. Returns 0
+ * or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -286,8 +300,9 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before later messages. Flags change this order:
- * NEAR_RMA_BEHIND, NEAR_RMA_HOLD and NEAR_RMA_FENCE add orders; an operation
+ * of the calls, and before later messages. With NEAR_RMA_BEHIND the operation
+ * also waits for earlier messages, with NEAR_RMA_FENCE for the end of earlier
+ * operations. With NEAR_RMA_HOLD later messages wait for its end. An operation
  * with NEAR_RMA_MESSAGE has no order. NEAR_RMA_COPY requires local buffers in
  * host memory. Returns
  * - 0: done() will report the end
@@ -322,9 +337,9 @@ size_t near_type_size(unsigned int type);
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
-	/* peer's memory, mapped in this process without a descriptor */
+	/* peer's memory, mapped in this process without a file descriptor */
 	NEAR_DEVICE_MAPPED,
-	/* peer's memory, mapped by a descriptor that the peer has sent */
+	/* peer's memory, mapped by a file descriptor that the peer has sent */
 	NEAR_DEVICE_SHARED,
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
 	/*
@@ -332,7 +347,7 @@ enum near_device_path {
 	 * that the device cannot access
 	 */
 	NEAR_DEVICE_HOST,
-	NEAR_DEVICE_OFF,	/* near_device.queue() returns NULL */
+	NEAR_DEVICE_OFF,	/* near_device.queue is NULL, or returns NULL */
 	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* the mapping or a copy has failed */
@@ -341,16 +356,17 @@ enum near_device_path {
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* too many mappings, no host memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,
-	NEAR_DEVICE_BEHIND,	/* NEAR_RMA_BEHIND, and the ring has messages */
+	/* with NEAR_RMA_BEHIND: the peer may not have consumed all messages */
+	NEAR_DEVICE_BEHIND,
 	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
-/* Returns the number of operations on a device path, including fetches. */
+/* Returns the number of operations, fetches included, with this device path. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
 /*
- * Returns the device path of this port's last operation on device memory with
- * the peer.
+ * Returns the device path of the last operation on device memory that this port
+ * has started with the peer.
  */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
@@ -368,7 +384,7 @@ bool near_rma_busy(const struct near_peer *peer);
 bool near_rma_fenced(const struct near_peer *peer);
 /*
  * Returns 0 if the peer has consumed all messages and executed all operations
- * of this port, otherwise -EAGAIN.
+ * of this port. Otherwise returns -EAGAIN: poll and call again.
  */
 int near_rma_quiet(struct near_port *port, struct near_peer *peer);
 
