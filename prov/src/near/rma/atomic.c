@@ -60,7 +60,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Cases of near_next_*() for all types. The next macros are for some types. */
+/* Cases of near_next_<name>(): these for all types, the others for some. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -71,7 +71,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_SUM: return old + operand;				\
 	case NEAR_PROD: return old * operand;
 
-/* Overflow of integers wraps. */
+/* Integer sums and products wrap. Overflow of signed + or * is undefined. */
 #define NEAR_NEXT_INT							\
 	case NEAR_SUM:							\
 		__builtin_add_overflow(old, operand, &old);		\

@@ -21,9 +21,12 @@
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
 /* wait before a revocation, ns: about the time of two short single copies */
 #define NEAR_DELEG_BACKOFF 3000
-/* delay of the next revocation if the last one executed no operation, ns */
+/* delay of the next revocation, ns, if the last one executed no operation */
 #define NEAR_DELEG_PAUSE 100000
-/* least and largest value of near_rma_peer.skip after a revocation */
+/*
+ * least and largest number of operations that are not delegated after a
+ * revocation: near_rma_peer.skip
+ */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -67,9 +70,10 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough: for one fragment, and for the buffer
- * that holds its data. This is near_rma_op.kept for a write with NEAR_RMA_COPY,
- * and near_rma_reply.bytes for a read.
+ * True if the operation is short enough for one fragment, and for the buffer of
+ * its data. The buffer is near_rma_op.kept for a write with NEAR_RMA_COPY, and
+ * near_rma_reply.bytes for a read. Other writes have the limit
+ * NEAR_DELEG_WRITE.
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -138,8 +142,9 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		near_pool_put(&port->rma->ops, op);
 	}
 	/*
-	 * After -EAGAIN the embedder retries when an operation completes. If
-	 * none is pending, -EPERM makes near_rma_begin() use single copy.
+	 * After -EAGAIN the embedder retries when an operation completes. If no
+	 * operation is pending, none will complete. Then return -EPERM, so that
+	 * near_rma_begin() executes the operation without delegation.
 	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
@@ -319,7 +324,8 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 
 /*
  * Calls near_delegs_revoke() if the first delegated operation has waited for
- * NEAR_DELEG_BACKOFF. Returns the number of executed operations.
+ * NEAR_DELEG_BACKOFF. Returns the number of operations that this call has
+ * executed.
  */
 static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
 {
@@ -360,10 +366,11 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * If the target has executed the oldest delegated operation, this
+	 * If the target has executed the first delegated operation, this
 	 * operation still waits for a reply, which arrives through the ring.
-	 * near_ctl.done has no news of this peer until then. So the next poll
-	 * must call near_rma_work(), which selects another poll word.
+	 * Until then, new values of near_ctl.done complete no operation of this
+	 * peer. So the next poll must call near_rma_work(), which may select
+	 * another peer's poll word.
 	 */
 	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

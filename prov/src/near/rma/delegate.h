@@ -11,16 +11,21 @@
 /* State of an operation in near_slot.word. Only the initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
-	NEAR_DELEG_OPEN, /* the target may execute, the initiator may revoke */
+	/* the target may execute it, and the initiator may revoke it */
+	NEAR_DELEG_OPEN,
 	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/* result of near_deleg_execute(): the caller must only consume the slot */
+/*
+ * result of near_deleg_execute(): the caller must consume the slot, and do
+ * nothing else
+ */
 #define NEAR_DELEG_SKIPPED 1
 /* like NEAR_DELEG_SKIPPED, but the caller must also call near_rma_report() */
 #define NEAR_DELEG_ANSWERED 2
-#define NEAR_DELEG_MASK 0xfu	/* the state in word >> NEAR_WORD_FLAGS */
+/* bits of the state in near_slot.word >> NEAR_WORD_FLAGS */
+#define NEAR_DELEG_MASK 0xfu
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
@@ -61,7 +66,7 @@ static near_inline void near_deleg_add(struct near_port *port,
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes an operation that has ended from near_rma_peer.delegated. */
+/* Removes an ended operation from the list near_rma_peer.delegated. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -69,16 +74,16 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* 0: near_delegs_due() stores the start of the next operation's wait */
+	/* 0: near_delegs_due() will start the wait of the next operation */
 	at->delegated_ns = 0;
 }
 
 /*
  * Completes the delegated writes that the target has executed. If there are
- * none, and the present poll has a tick, checks how long the first delegated
+ * none, and the current poll has a tick, checks how long the first delegated
  * operation has waited. If it has waited for NEAR_DELEG_BACKOFF, revokes all
  * delegated operations and executes them. Returns the number of operations that
- * have ended. at->delegs must not be 0.
+ * this call has ended. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Implements near_onesided.advanced(): completes delegated writes. */
@@ -95,8 +100,9 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
  * Counts the operation of a slot as finished, if it is a delegated one. If the
- * operation has a reply, the caller must post the reply first: the store of the
- * count is slow while the initiator's CPU has the cache line.
+ * operation has a reply, the caller must post the reply first. Otherwise the
+ * reply would be late, because the store of the count is slow while the
+ * initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -108,7 +114,7 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 
 /*
  * Decides at the target which end executes the operation in a slot. Returns
- * - 0: the caller must now execute the operation, and must not fail any more
+ * - 0: the caller must execute the operation now, and must not postpone it
  * - -EAGAIN: the initiator has revoked it; the slot must stay in the ring
  * - NEAR_DELEG_SKIPPED: the initiator's copy has failed, or the initiator has
  *   failed after a revocation; the caller must not execute the operation

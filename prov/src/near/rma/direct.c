@@ -79,7 +79,10 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/* the target must execute the whole op: near_rma_by_target() */
+		/*
+		 * near_rma_by_target() is true while `reads` is false, so the
+		 * target must execute the whole op
+		 */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;

@@ -65,7 +65,7 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 	       !(op->args.flags & NEAR_RMA_DATA);
 }
 
-/* Copies the next len bytes of each operand to `to`, a part of a request. */
+/* Copies the next len bytes of each operand to `to`, memory of a request. */
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
@@ -133,14 +133,14 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if posting the next part adds an expected reply. */
+/* True if near_rma_post() must count one more reply for op's next part. */
 static bool near_rma_part_expects(const struct near_rma_op *op)
 {
 	return !op->expect || op->args.verb == NEAR_FETCH ||
 	       op->args.verb == NEAR_COMPARE;
 }
 
-/* Posts about NEAR_STEP bytes of op. 0: all posted; -EAGAIN: retry; -errno. */
+/* Posts about NEAR_STEP bytes of op. 0: all posted; -errno: not all posted. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -256,7 +256,7 @@ static bool near_rma_accept(struct near_rma_op *op,
 	return true;
 }
 
-/* Accepts a reply on the fast path. False: call near_rma_accept() instead. */
+/* Fast path of near_rma_accept(). False: the caller must call that instead. */
 static near_inline bool near_rma_accept_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -335,7 +335,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to `to`, and points *bufs there. Returns the copy's end. */
+/* Copies buffers to `to`, points *bufs there, returns the end of the copy. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {

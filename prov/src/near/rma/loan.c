@@ -156,7 +156,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      &memory))
 		return NULL;
 	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	/* undo near_mapping_get(): the path is for this port's operations */
+	/* undo near_mapping_get(): this operation is the peer's */
 	at->device_path = path;
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }

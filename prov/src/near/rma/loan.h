@@ -26,7 +26,7 @@
  * each other, but staged ones overlap.
  */
 #define NEAR_LOAN_MIN (64u << 10)
-/* number of operations after a rejected loan that are not lent */
+/* after a rejected loan: number of next operations that are not lent */
 #define NEAR_LOAN_SKIP 4
 #define NEAR_LOAN_REJECTED EXDEV /* error in the reply to a rejected loan */
 
@@ -41,7 +41,7 @@ enum near_loan_state {
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
 	uint64_t key;		/* key of a region of the initiator */
-	/* address in that region: see near_region_entry.start */
+	/* RMA address in that region: see near_region_entry.start */
 	uint64_t addr;
 };
 
@@ -53,8 +53,9 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry);
 /*
- * If op, the first operation in the queue, may begin now, lends its memory.
- * Always returns -EAGAIN, because op stays in the queue until the reply.
+ * Initiator: if op, the first operation in the queue, may begin now, lends its
+ * local buffer. Always returns -EAGAIN, because op stays in the queue until the
+ * reply.
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
 /*
