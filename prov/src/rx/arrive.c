@@ -78,9 +78,10 @@ void duo_arrival_unlink(struct duo_rx *rx)
 }
 
 /*
- * Makes unexpected messages unresolved if their source has an fi_addr now. They
- * can then match receives that name the source. Inserts them before the
- * messages that are already in ep->rx.unresolved: those have arrived later.
+ * Moves unexpected messages to ep->rx.unresolved if their source had no fi_addr
+ * when they arrived, but has one now. duo_arrival_resolve() then also matches
+ * them with receives that name the source. Inserts them before the messages
+ * that are already in ep->rx.unresolved: those have arrived later.
  */
 void duo_arrival_identify(struct duo_ep *ep)
 {
@@ -135,7 +136,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return started;
 }
 
-/* Starts to receive msg into the first matching receive. False: no match. */
+/* Starts to receive msg into the first receive that matches. False: none. */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
@@ -225,7 +226,7 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		/* a discard reports no error: its peek has already completed */
+		/* no error: the peek that discards rx has already completed */
 		return;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);

@@ -56,23 +56,33 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/* Queues a new message, as unresolved or unexpected. Returns 0. */
+/*
+ * Queues a new message: as unresolved if duo_rx.unresolved is set, otherwise as
+ * unexpected. Returns 0.
+ */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Calls duo_multi_resume(). If there are unresolved messages, or it is time for
- * a planned scan of the registry (map->retry), scans the registry, and matches
+ * Starts to receive the messages that match ready remainders, by
+ * duo_multi_resume(). Then, if there are unresolved messages, or it is time for
+ * a planned scan of the registry (map->retry), scans the registry and matches
  * the unresolved messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Makes unexpected messages unresolved if their source has an fi_addr now. */
+/*
+ * Moves unexpected messages to ep->rx.unresolved if their source had no fi_addr
+ * when they arrived, but has one now.
+ */
 void duo_arrival_identify(struct duo_ep *ep);
 
 /* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-/* Reports the error of a receive over the local path. rx->addr: the sender. */
+/*
+ * Reports the error of a receive over the local path. rx->addr: fi_addr of the
+ * sender.
+ */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*

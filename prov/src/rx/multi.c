@@ -110,8 +110,9 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 
 /*
  * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, in no queue. NULL: the buffer was already closed, or this function
- * has closed it, because space or a free receive entry is missing.
+ * remainder, which is in no queue yet. NULL: the buffer is closed. If it was
+ * open, this function has closed it, because too little space or no receive
+ * entry is left.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -262,10 +263,10 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_remainder(rx, rest);
-	/* read now: duo_multi_done() may free the owner */
+	/* reads `open` now, because duo_multi_done() may free the owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* the buffer is closed: post the receives that it has blocked */
+	/* if the buffer is closed, posts the receives that it has blocked */
 	if (!open && !ep->closing)
 		duo_lazy_flush(ep);
 }
@@ -279,7 +280,10 @@ void duo_multi_core_failed(struct duo_rx *rx,
 {
 	struct duo_ep *ep = rx->ep;
 
-	/* FI_ECANCELED: fi_close() of the core's endpoint has canceled rx */
+	/*
+	 * FI_ECANCELED: fi_close() of the core's endpoint has canceled rx. A
+	 * receive that ofi_duo recalls does not get here (core/read.c).
+	 */
 	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {

@@ -75,7 +75,7 @@ void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
 /* Drops rx's reference to its buffer. The last drop releases the buffer. */
 void duo_multi_end(struct duo_rx *rx);
-/* Closes the buffer of rx, a failed remainder, and drops rx's reference. */
+/* Closes the buffer of the failed remainder rx, and drops rx's reference. */
 void duo_multi_abort(struct duo_rx *rx);
 
 /* The functions below are for multi.c and multi_post.c only. */

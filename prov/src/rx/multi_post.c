@@ -190,7 +190,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		/* the core has matched rx: duo_multi_end() follows later */
+		/* the core has matched rx: rx's end calls duo_multi_end() */
 		return 0;
 	duo_multi_end(rx);
 	duo_rx_release(&ep->pool, rx);
@@ -228,7 +228,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
-	/* the core has matched the remainder: duo_multi_end() follows later */
+	/* the core has matched the remainder; its end calls duo_multi_end() */
 	duo_multi_cancel_owner(owner);
 	return 0;
 }

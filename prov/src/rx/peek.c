@@ -110,9 +110,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 
 /*
  * Executes a peek. Reports an unexpected message at once, because no posted
- * receive matches it (I2 in docs/matching.md). Without an unexpected message,
- * passes the peek to the core, or reports FI_ENOMSG if the core cannot have a
- * message.
+ * receive matches it (invariant I2 in docs/matching.md). Without an unexpected
+ * message, passes the peek to the core, or reports FI_ENOMSG if the core cannot
+ * have a message.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

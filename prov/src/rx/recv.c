@@ -32,8 +32,8 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Copies the list of several buffers to a second entry, which the caller must
- * have reserved by duo_recv_reserve().
+ * Copies the list of recv's buffers to a second entry of rx, which the caller
+ * must have reserved by duo_recv_reserve().
  */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
@@ -70,14 +70,17 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
-	/* rx was a peek (FI_PEEK | FI_CLAIM): free the peek's second entry */
+	/*
+	 * if the peek that has claimed rx (FI_PEEK | FI_CLAIM) had several
+	 * buffers, frees the second entry, which has these buffers
+	 */
 	if (rx->count > 1)
 		duo_rx_strip(&rx->ep->pool, rx);
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		/* duo_multi_done() tests owner->wanted instead */
+		/* for sub-receives, duo_multi_done() tests owner->wanted */
 		rx->wanted = DUO_RX_UNWANTED;
 	}
 	/* FI_PEEK | FI_DISCARD: the peek has a completion, the discard none */
@@ -127,8 +130,8 @@ static int duo_recv_unreached(struct duo_rx *rx)
 
 /*
  * Posts rx to the core, or queues rx as blocked. Frees rx on error. final: the
- * core cannot cancel rx. While rx is on the core, local messages then must not
- * match rx, so rx is not in the posted queue.
+ * core cannot cancel rx. Such an rx is not in the posted queue while it is on
+ * the core, because local messages must not match it.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -158,13 +161,14 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 
 /*
  * Defers rx. If rx names a source, monitors the process of the source. final:
- * ofi_duo could not recall rx from the core. Then the core never gets rx, so rx
- * is not in the list of deferred receives.
+ * the core cannot cancel rx. Such an rx is never posted to the core, so it is
+ * not in the list of deferred receives.
  *
- * A wildcard makes an unused core used at once, because any process may send. A
- * receive that names a source does not: the source is probably local. But
- * duo_ep_age() makes the core used when receives have been in the list for
- * DUO_UNUSED_US. This time restarts when rx joins an empty list (all_us = 0).
+ * If the core is unused, ofi_duo begins to use it
+ * - at once, if rx is a wildcard, because any process may send
+ * - later, if rx names a source, because the source is probably local:
+ *   duo_ep_age() begins to use the core when the list has had receives for
+ *   DUO_UNUSED_US. all_us = 0 restarts this time when rx joins an empty list.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -183,7 +187,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 
 /*
  * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
- * due: with DUO_RECV_NOW, the next poll, not this call, posts rx to the core.
+ * due: if `when` is DUO_RECV_NOW, the next poll, not this call, posts rx to the
+ * core.
  * Returns 0; on an error, frees rx and returns the error.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
@@ -370,7 +375,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
-/* Calls without a flags argument use the endpoint's default flags. */
+/* The functions without a flags argument use the endpoint's default flags. */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)
 {

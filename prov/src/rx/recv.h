@@ -26,7 +26,7 @@ struct duo_recv {
 	struct duo_want want;
 	void *context;
 	uint64_t flags;
-	struct duo_rx *multi;	/* owner entry of a sub-receive; else NULL */
+	struct duo_rx *multi;	/* owner entry; NULL: not a sub-receive */
 };
 
 /* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
@@ -46,7 +46,7 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if a post only appends the receive to the posted queue, because the core
+ * True if posting the receive only appends it to the posted queue: the core
  * never gets the receive, and no message is unexpected or unresolved. Needs the
  * group's lock.
  */
@@ -125,8 +125,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 void duo_recv_fail(struct duo_rx *rx, int err);
 
 /*
- * Reserves the two entries of a receive with several buffers; for one buffer,
- * nothing. False: no memory.
+ * If the receive has several buffers, reserves the two entries that it needs.
+ * False: no memory.
  */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
