@@ -20,7 +20,7 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-#define DUO_SHM_DRAIN 64	/* polls of shm before its endpoint closes */
+#define DUO_SHM_DRAIN 64	/* reads of shm's CQ before fi_close() */
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
 
@@ -239,7 +239,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* writes to the region before its pages are allocated: see shm.h */
+	/* here shm writes to pages that are not allocated yet: see shm.h */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }
@@ -330,7 +330,7 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* Polls shm before a close, which would drop queued operations. */
+/* Polls shm before fi_close(), because a close drops queued operations. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

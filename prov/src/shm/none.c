@@ -20,7 +20,7 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/* The other functions are NULL: without a fabric, no domain calls them. */
+/* The other functions are NULL: ofi_duo calls none if fabric_open() fails. */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Regions, the shared memory files of shm: names, space, connections to peers,
- * and removal after failures of processes. shm does not allocate the pages of a
- * region: access to a page without space in /dev/shm raises SIGBUS.
+ * The shared memory files of shm, which are called regions: names, space,
+ * connections to peers, and removal after failures of processes. shm does not
+ * allocate the pages of a region: if /dev/shm lacks space for a page, access to
+ * the page raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -90,8 +91,8 @@ static bool duo_shm_sibling(const char *name, const char *other)
 }
 
 /*
- * Removes a region by name. Does not compare its uid with that of this process:
- * uids differ between user namespaces.
+ * Removes a region by name. Does not compare the uid in the name with that of
+ * this process: uids differ between user namespaces.
  */
 void duo_shm_reap(const char *name)
 {
@@ -104,7 +105,7 @@ void duo_shm_reap(const char *name)
 /*
  * Removes regions of this user's exited processes, by the pids in the regions'
  * names. If no region remains, resets the registry's count of endpoints. dir:
- * the user's registry directory.
+ * file descriptor of the user's registry directory.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {

@@ -21,7 +21,8 @@
 #define DUO_SHM_PEERS 256	/* maximum number of peers in an AV of shm */
 /* maximum number of endpoints of a user on a host: see struct duo_shm */
 #define DUO_SHM_ENDPOINTS 250
-#define DUO_SHM_QUEUE 1024	/* operations in flight in each direction */
+/* maximum number of pending operations in each direction */
+#define DUO_SHM_QUEUE 1024
 #define DUO_SHM_INJECT 4096	/* longest injected message, bytes */
 #define DUO_SHM_IOV 4		/* maximum number of buffers of a message */
 #define DUO_SHM_LIMITS { \
@@ -46,7 +47,7 @@ struct duo_cntr;
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
-	/* names of the peers' regions, by peer index */
+	/* names of the peers' regions, indexed by peer index */
 	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];
 };
 

@@ -7,7 +7,7 @@
  *
  * shm 2.0 to 2.6 cannot truncate or discard a message: it may read from NULL,
  * loop forever, or write into the peer's region. So a message that is longer
- * than its receive goes to a bounce buffer.
+ * than its receive, or that is discarded, goes to a bounce buffer.
  *
  * A message is unresolved if its sender has no fi_addr in ep->map, but may be
  * in the AV. duo_arrival_resolve() searches for the fi_addr and matches the
@@ -35,7 +35,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 }
 
 /*
- * Prepares rx for shm. rx->peer.context is rx itself, so that shm's completions
+ * Prepares rx for shm. Sets rx->peer.context to rx, so that shm's completions
  * refer to rx.
  */
 static void duo_shm_hand_over(struct duo_rx *rx)
@@ -185,7 +185,7 @@ static int duo_shm_get_tag(struct fid_peer_srx *srx,
 	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
 }
 
-/* Frees the entry of a complete message, or of an endpoint that shm closes. */
+/* Frees the entry of a message that is complete, or whose endpoint closes. */
 static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
