@@ -56,14 +56,14 @@ struct duo_transport {
 	struct duo_transport_limits limits;
 	/* resources that a local side requires, as text for a warning */
 	const char *takes;
-	/* both ends must use the same version of libfabric */
+	/* true: both ends must use the same version of libfabric */
 	bool same_libfabric;
 	/*
-	 * endpoints of one user must not start at the same time: each tests for
-	 * free space before it allocates the space
+	 * true: endpoints of one user must not start at the same time, because
+	 * each tests for free space before it allocates the space
 	 */
 	bool exclusive_start;
-	/* carries messages from and to device memory (device/device.h) */
+	/* true: carries messages from and to device memory (device/device.h) */
 	bool device;
 	/*
 	 * The next four functions open an object of the transport, and store it
@@ -75,7 +75,7 @@ struct duo_transport {
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/* Opens the local side, and stores its address in ep->publication. */
+	/* Opens the local side. Stores its peer_name in ep->publication. */
 	int (*open)(struct duo_ep *ep);
 	/*
 	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
@@ -105,7 +105,10 @@ struct duo_transport {
 	 * arm() is NULL.
 	 */
 	bool (*woken)(struct duo_ep *ep);
-	/* Sends queued messages. fi_close calls this before close(). */
+	/*
+	 * Polls, so that pending operations can end. fi_close calls this before
+	 * close().
+	 */
 	void (*drain)(struct duo_ep *ep);
 	/* Closes the local side, even after an error of open(). */
 	void (*close)(struct duo_ep *ep);
@@ -144,8 +147,8 @@ struct duo_transport {
 	void (*reap)(const char *name);
 	/*
 	 * Removes further files of failed processes: near's sockets in dir, or
-	 * shm's regions with pid_ns in their names. NULL: the transport has no
-	 * such files.
+	 * shm's regions with pid_ns in their names. dir: file descriptor of the
+	 * user's registry directory. NULL: the transport has no such files.
 	 */
 	void (*sweep)(int dir, uint64_t pid_ns);
 };

@@ -114,7 +114,7 @@ static void duo_near_hide(struct duo_ep *ep)
 		ep->near = NULL;
 }
 
-/* Adds the port's descriptor to the waiter if the waiter has a wait object. */
+/* Adds the port's file descriptor to the wait object, if there is one. */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -142,7 +142,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		duo_near_hide(ep);
 		return ret;
 	}
-	/* ignore errors: they affect only peers that require an fd exchange */
+	/* ignores errors: they affect only peers that require an fd exchange */
 	if (!ep->core.peer_names)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
@@ -230,8 +230,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 
 /*
  * duo_transport.connect(). Does not open the peer's segment: the first send to
- * the peer does. But starts the fd exchange, if the first send would need one
- * (near_peer_prepare()), so that this send need not wait.
+ * the peer opens it. If that send would need an fd exchange, starts it now
+ * (near_peer_prepare()), so that the send need not wait.
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)

@@ -30,8 +30,8 @@ struct duo_near {
 	struct near_port *port;
 	bool tx_all;	/* true: all sends except injects have completions */
 	/*
-	 * true: calls without a flags argument, except injects, write
-	 * completions, and the CQ is not hidden
+	 * true: the CQ is not hidden, and gets a completion from each call
+	 * without a flags argument, except injects
 	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
@@ -49,8 +49,8 @@ struct duo_near {
 	bool unordered;
 	/* bits (duo_near_small()) of operations that may take the fast path */
 	uint32_t small;
-	uint32_t next;	/* index from which peer_up() seeks a free one */
-	/* peers by peer index; NULL: index not in use */
+	uint32_t next;	/* peer index at which peer_up() begins its search */
+	/* peers, indexed by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
 	/* true: ep->map has a reference to the peer with this index */
 	bool bound[DUO_LOCAL_MAX];

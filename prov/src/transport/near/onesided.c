@@ -14,7 +14,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* the bits of near_rma_args.about that are flags of a completion */
+/* bits of near_rma_args.about that a completion has as flags */
 #define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 
 static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
@@ -90,11 +90,12 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns duo_near.small. near's fast path supports no flags such as FI_FENCE,
- * and does not keep writes and reads in order with messages (FI_ORDER_WAS, RAS,
- * SAR). A verb has its bit only if the endpoint requires none of these for
- * operations of this verb. A fetch-and-add is always in order with messages:
- * the target executes it when it consumes the slot.
+ * Returns duo_near.small. near's fast path does not support
+ * - FI_FENCE, FI_REMOTE_CQ_DATA and FI_INJECT as the endpoint's default flags
+ * - order between messages and writes or reads (FI_ORDER_WAS, RAS, SAR)
+ * An operation has its bit if the endpoint requires none of this for it. A
+ * fetch-and-add is always in order with messages: the target executes it when
+ * it consumes the slot.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
@@ -141,7 +142,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* the fast path does not test whether a buffer is device memory */
+	/* not with device memory: the fast path does not test for it */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_events(ep);

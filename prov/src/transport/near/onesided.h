@@ -30,8 +30,8 @@ void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a fetch; near_rma_args.cookie is then the duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
 /*
- * near_rma_sink.done(). about: DUO_NEAR_FETCH, or flags of the completion;
- * without FI_COMPLETION a success writes no completion
+ * near_rma_sink.done(). about: DUO_NEAR_FETCH, or the flags of the completion.
+ * If these lack FI_COMPLETION, a success writes no completion.
  */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
@@ -39,8 +39,8 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 /*
  * True if the info has RMA or atomics, and near can execute them. False, so
  * that the core executes them, if the info has
- * - FI_FENCE, but neither FI_MSG nor FI_TAGGED: a fence would have to wait for
- *   both paths (docs/objects.md)
+ * - FI_FENCE, and is for RMA only (neither FI_MSG nor FI_TAGGED): a fence would
+ *   have to wait for both paths (docs/objects.md, Endpoints for RMA only)
  * - FI_MR_RAW
  * - FI_PROGRESS_AUTO, except in the hook
  * - more buffers per operation than near supports
@@ -81,9 +81,9 @@ int duo_near_region_list(struct duo_mr *mr);
  */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if a pending operation uses the region's device memory. But false if
- * several registrations share mr (mr->again): the operation may belong to
- * another registration. Takes the domain's lock.
+ * True if a pending operation uses the region's device memory. Always false if
+ * several registrations share mr (mr->again), because the operation may belong
+ * to another registration. Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
 /* True if peers may fetch the message in buf; sets rndv->key and rndv->addr. */

@@ -134,7 +134,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Continues after near_send() has returned `ret`, which is not 0. */
+/* Continues a send after near_send() has returned `ret`, which is not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
@@ -145,8 +145,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring; gathers several buffers on the stack.
- * Returns the result of near_send(). NEAR_LARGE: the caller must call
+ * Sends a message through the ring. First copies several buffers to one on the
+ * stack. Returns the result of near_send(). NEAR_LARGE: the caller must call
  * duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
@@ -188,7 +188,7 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 /*
  * Sends only an RTS for a message in device memory, so that the receiver
  * fetches the message. True: *ret is the result of the send. False: nothing was
- * sent, because the receiver could not fetch the message.
+ * sent, because the receiver cannot fetch the message.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -210,7 +210,7 @@ static bool duo_near_announce(struct duo_near *near,
 	return true;
 }
 
-/* Fails if the application has closed the region since the send. */
+/* Fails if the application has closed the region after the send call. */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
 {
@@ -257,7 +257,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy a message from `small`, on this function's stack */
+	/* near must copy `small` before it returns: it is on the stack */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;

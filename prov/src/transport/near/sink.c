@@ -159,9 +159,11 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message that has matched rx, if duo_near_complete() cannot: a
- * rendezvous message; a message to truncate; or a receive without a completion,
- * or into several buffers, a multi-receive buffer or perhaps device memory.
+ * Delivers a message that has matched rx, in the cases that duo_near_complete()
+ * does not support:
+ * - the message is a rendezvous message, or is longer than rx
+ * - rx has no completion, has several buffers, or is a sub-receive
+ * - rx may have a buffer in device memory
  * Returns 0; -FI_EAGAIN: no memory, and the receive has ended with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,

@@ -149,7 +149,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* Second part of duo_near_match_first(). *msg is the inline message. */
+/* Second part of duo_near_match_first(). *msg: the ring's inline message. */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -176,8 +176,9 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
  * Receives a ring's next message if it is inline and matches the first posted
  * receive. Does nothing if this receive is deferred. Writes the completion to
  * `at`, and the source to *src if src is not NULL. Returns the place of the
- * next completion; NULL: nothing was done. duo_cq.attention must be 0: there
- * are then no unresolved messages, and no fi_close is running.
+ * next completion; NULL: nothing was done. The caller must have tested that
+ * duo_cq.attention is 0: there are then no unresolved messages, and no fi_close
+ * is running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
