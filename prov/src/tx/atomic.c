@@ -167,9 +167,9 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 }
 
 /*
- * The struct and the flags that fi_atomicmsg() would get, for calls that have
- * neither. Both macros use variables of the calling function. DUO_ATOMIC_MSG
- * uses dest, datatype and op. DUO_ATOMIC_DEFAULTS uses ep_fid, datatype and at.
+ * The struct fi_msg_atomic and the flags of a call that has neither argument.
+ * Both macros use variables of the calling function. DUO_ATOMIC_MSG uses dest,
+ * datatype and op. DUO_ATOMIC_DEFAULTS uses ep_fid, datatype and at.
  */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \

@@ -40,9 +40,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Makes the core execute all RMA and atomics from now on. Otherwise later
- * operations of near could overtake an operation with several remote buffers,
- * which the core executes.
+ * Makes the core execute all RMA and atomics of the endpoint from now on. The
+ * core executes an operation with several remote buffers: later operations of
+ * near could overtake it.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -68,7 +68,8 @@ static bool duo_onesided_commits(const struct duo_ep *ep,
 
 /*
  * True if near can execute op. Calls duo_onesided_several() if op has several
- * remote buffers. Atomics require duo_traits.cpu_atomics.
+ * remote buffers. False for an atomic if the core does not execute atomics by
+ * the CPU (duo_traits.cpu_atomics).
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
 			     uint64_t flags)
@@ -126,8 +127,8 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 /*
  * Handles an operation that near has rejected with the error ret. Returns
  * DUO_TO_CORE; or -FI_EAGAIN: the application must retry, because
- * - near requires a retry
- * - the peer may have failed
+ * - ret is -FI_EAGAIN
+ * - the peer may have failed (ret is -FI_ECONNRESET)
  * - an operation over the core would overtake pending operations of near
  * - the operation is fenced, and a large message to the peer is pending
  */

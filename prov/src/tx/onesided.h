@@ -10,8 +10,8 @@
  * Keys, addresses and descriptors are the core's. Only descriptors of device
  * memory matter to near: duo_onesided_any() replaces them by near's handles.
  *
- * Cost: 280 instructions inline for a small write, read or fetch-and-add; one
- * or two more calls for others.
+ * Cost: 280 instructions inline for a small write, read or fetch-and-add. Other
+ * operations take one or two more function calls.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -85,9 +85,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must be called after each operation that is passed to the core. ret: the
- * core's return value. Counts a success in ops[FI_DUO_CORE]. Renews the core
- * poll budget. Returns ret.
+ * Counts an operation of the core in ops[FI_DUO_CORE] if ret, the core's return
+ * value, is 0. Renews the core poll budget. Returns ret. Must be called after
+ * each operation that is passed to the core.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -103,7 +103,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 
 /*
  * Returns the endpoint's default flags, for calls without a flags argument. If
- * len is above the inject size, omits FI_INJECT: the core would reject it.
+ * len is above the inject size, omits FI_INJECT: with this flag, the core would
+ * reject the call.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

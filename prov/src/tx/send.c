@@ -35,8 +35,8 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 /*
  * Chooses the path of a send. If the path is local, takes the group's lock, and
  * reads the route again: another thread may have changed the route. If the
- * domain's lock is off, because the application serializes its calls, omits
- * both. Returns 0 or the error of duo_route_error().
+ * domain's lock is off, because the application serializes its calls, does
+ * neither. Returns 0 or the error of duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
