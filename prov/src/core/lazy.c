@@ -78,22 +78,42 @@ DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
 	TAILQ_REMOVE(&ep->lazy.list, rx, lazy_link);
 }
 
-void duo_lazy_drop(struct duo_rx *rx)
-{
-	if (rx->lazy == DUO_LAZY_BLOCKED) {
-		rx->lazy = DUO_LAZY_NONE;
-		TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
-	} else if (rx->lazy) {
-		duo_lazy_unlist(rx->ep, rx);
-	}
-}
-
 void duo_lazy_insert(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
 	duo_lazy_enlist(ep, rx, DUO_LAZY_WAITS);
 	DUO_RX_INSERT(&ep->lazy.list, rx, lazy_link);
+}
+
+static void duo_lazy_unlist_blocked(struct duo_rx *rx)
+{
+	rx->lazy = DUO_LAZY_NONE;
+	TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
+}
+
+/* Defers the blocked receives that nothing blocks any more. */
+static void duo_lazy_unblock_free(struct duo_ep *ep)
+{
+	struct duo_rx *rx, *next;
+
+	for (rx = TAILQ_FIRST(&ep->lazy.blocked); rx; rx = next) {
+		next = TAILQ_NEXT(rx, lazy_link);
+		if (ep->up->blocked(rx))
+			continue;
+		duo_lazy_unlist_blocked(rx);
+		duo_lazy_insert(rx);
+	}
+}
+
+void duo_lazy_drop(struct duo_rx *rx)
+{
+	if (rx->lazy == DUO_LAZY_BLOCKED) {
+		duo_lazy_unlist_blocked(rx);
+		duo_lazy_unblock_free(rx->ep);
+	} else if (rx->lazy) {
+		duo_lazy_unlist(rx->ep, rx);
+	}
 }
 
 void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
@@ -120,7 +140,7 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	struct duo_rx *rx;
 
 	while ((rx = TAILQ_FIRST(&ep->lazy.blocked))) {
-		duo_lazy_drop(rx);
+		duo_lazy_unlist_blocked(rx);
 		duo_lazy_insert(rx);
 	}
 }

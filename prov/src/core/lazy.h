@@ -18,7 +18,10 @@
 
 /* Posts rx to the core. Returns 0 or the core's error. */
 int duo_lazy_post(struct duo_rx *rx);
-/* Removes rx from the list of deferred or blocked receives, if it is in one. */
+/*
+ * Removes rx from the list of deferred or blocked receives, if it is in one. If
+ * rx was blocked, defers the receives that only rx has blocked.
+ */
 void duo_lazy_drop(struct duo_rx *rx);
 /* Defers rx: inserts rx into the list, ordered by rx->seq. */
 void duo_lazy_insert(struct duo_rx *rx);

@@ -47,6 +47,36 @@ UNIT_TEST(receive_behind_blocked_one_is_blocked)
 }
 
 /*
+ * A receive is blocked only by an earlier blocked receive. When that receive
+ * ends, by a local message (_i: 1: by fi_cancel), the core must get the other
+ * one: the buffer stays open.
+ */
+UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
+{
+	fi_addr_t other = peer_insert(3);
+
+	/* a source's first message would unblock all receives */
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	ck_assert_int_eq(multi_try(&multi[0], 32, other, 0), 0);
+	multi_post_single(&slot[0]);
+	ck_assert_int_eq(multi_try(&multi[1], 32, remote, 0), 0);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	if (_i) {
+		ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
+		expect_error(&slot[0], FI_ECANCELED);
+	} else {
+		multi_near("near");
+		ck_assert_uint_eq(expect_entry(&slot[0], local).len, 4);
+	}
+	multi_far("far");
+	poll_cq(2 * LAZY_POLLS);
+	multi_expect(&multi[1], "far", remote, false);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
