@@ -7,7 +7,7 @@
 
 static struct fid_cq *peer_cq;
 struct fid_ep *peer;
-static fi_addr_t to_us;
+fi_addr_t to_us;
 
 static void open_peer(const struct fixture_attr *attr)
 {

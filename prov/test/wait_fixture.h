@@ -15,6 +15,7 @@
 #define SILENCE_MS 100	/* 200 times the interval of the timer */
 
 extern struct fid_ep *peer;
+extern fi_addr_t to_us;	/* fi_addr of fx.ep in fx.av */
 
 void wait_open(const struct fixture_attr *attr);
 void wait_close(void);

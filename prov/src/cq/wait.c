@@ -85,14 +85,19 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/* Posts deferred receives, because no poll does so during the sleep. */
+/*
+ * Posts deferred receives, because no poll does so during the sleep. Returns 0;
+ * -FI_EAGAIN: the core has no space for all of them, or a ready remainder needs
+ * another poll.
+ */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
 	int ret = 0;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		ret = duo_lazy_flush(ep) ? -FI_EAGAIN : ret;
+		if (duo_lazy_flush(ep) || !TAILQ_EMPTY(&ep->multi.ready))
+			ret = -FI_EAGAIN;
 	return ret;
 }
 
@@ -177,7 +182,7 @@ static bool duo_cq_due(struct duo_cq *cq)
  * Returns
  * - 0: new events wake all threads that sleep on the CQ
  * - -FI_EAGAIN: there are entries, events, deferred receives for which the core
- *   has no space, or operations that only polls continue
+ *   has no space, or operations or remainders that only polls continue
  * - another error
  *
  * If the result is not 0, the wait object stays readable: this thread may read

@@ -185,6 +185,39 @@ UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 	ck_assert_uint_eq(fake_core_posted(), 1);
 }
 
+UNIT_CASE("timer", NULL, NULL);
+
+/*
+ * While the core fills a part of the multi-receive buffer, a local message
+ * becomes unexpected. Then the core's part ends, without a completion. The poll
+ * that finds its end does not receive the local message yet, so fi_trywait()
+ * must not permit a sleep.
+ */
+UNIT_TEST(ready_remainder_prevents_sleep)
+{
+	static const struct fixture_attr attr = {
+		.near = true, .wait_obj = FI_WAIT_FD,
+		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
+	};
+	const struct iovec iov = { slot, sizeof(slot) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+	};
+
+	wait_open(&attr);
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	fall_asleep();
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, remote, 0, "far");
+	ck_assert_int_eq(fi_inject(peer, "near", 4, to_us), 0);
+	fall_asleep();
+	fake_core_release();
+	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
+	fall_asleep();
+	ck_assert_mem_eq(slot, "farnear", 7);
+	wait_close();
+}
+
 static int timeouts[] = { -1, LONG_MS };
 
 UNIT_CASE("blocking", setup_unspec, wait_close);
