@@ -173,7 +173,7 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 	    ep->match[DUO_TAGGED].posted_count)
 		/* so posted receives that name addr end if the peer fails */
 		duo_map_monitor(ep, addr);
-	ep->up->known(ep);
+	ep->up->known(ep, FI_ADDR_UNSPEC);
 }
 
 /*
@@ -482,4 +482,5 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 	duo_map_set(ep, addr, DUO_ROUTE_NONE, FI_DUO_UNDECIDED);
 	if (duo_route_mapped(word))
 		duo_map_pass_source(ep, addr, duo_route_index(word));
+	ep->up->known(ep, addr);
 }

@@ -19,12 +19,13 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * Called by av/ when the map has found the fi_addr of a peer. Makes the
-	 * peer's unexpected messages unresolved. The next poll stores the
-	 * fi_addr in these messages and matches them: now they can match
-	 * receives that name the peer.
+	 * Called by av/ when the map has found the fi_addr of a peer, or after
+	 * the application has removed the address `gone` (FI_ADDR_UNSPEC:
+	 * none). Makes the peer's unexpected messages unresolved. The next poll
+	 * stores the present fi_addr, or none, in these messages and matches
+	 * them.
 	 */
-	void (*known)(struct duo_ep *ep);
+	void (*known)(struct duo_ep *ep, fi_addr_t gone);
 	/*
 	 * Called by av/ when the process of addr was replaced, has exited or
 	 * cannot be reached. So far the core must not have receives that name

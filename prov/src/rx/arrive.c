@@ -77,13 +77,19 @@ void duo_arrival_unlink(struct duo_rx *rx)
 	}
 }
 
+/* True if the source of rx has got an fi_addr, or had the fi_addr `gone`. */
+static bool duo_arrival_changed(const struct duo_rx *rx, fi_addr_t gone)
+{
+	return rx->addr == FI_ADDR_UNSPEC ?
+	       duo_map_peer(rx->ep->map, rx->src_index) != FI_ADDR_UNSPEC :
+	       rx->addr == gone;
+}
+
 /*
- * Moves unexpected messages to ep->rx.unresolved if their source had no fi_addr
- * when they arrived, but has one now. duo_arrival_resolve() then also matches
- * them with receives that name the source. Inserts them before the messages
- * that are already in ep->rx.unresolved: those have arrived later.
+ * Inserts the messages before those that are already in ep->rx.unresolved:
+ * those have arrived later.
  */
-void duo_arrival_identify(struct duo_ep *ep)
+void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 {
 	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);
 	struct duo_rx *rx, *next;
@@ -92,9 +98,7 @@ void duo_arrival_identify(struct duo_ep *ep)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++) {
 		for (rx = TAILQ_FIRST(&ep->match[kind].unexp); rx; rx = next) {
 			next = TAILQ_NEXT(rx, link);
-			if (rx->addr != FI_ADDR_UNSPEC ||
-			    duo_map_peer(ep->map, rx->src_index) ==
-			    FI_ADDR_UNSPEC)
+			if (!duo_arrival_changed(rx, gone))
 				continue;
 			duo_match_unqueue(&ep->match[kind], rx);
 			duo_rx_become(rx, DUO_RX_UNRESOLVED);

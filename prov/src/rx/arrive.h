@@ -71,10 +71,14 @@ void duo_arrival_unlink(struct duo_rx *rx);
  */
 void duo_arrival_resolve(struct duo_ep *ep);
 /*
- * Moves unexpected messages to ep->rx.unresolved if their source had no fi_addr
- * when they arrived, but has one now.
+ * Moves unexpected messages to ep->rx.unresolved
+ * - if their source had no fi_addr when they arrived, but has one now: they can
+ *   then match receives that name the source
+ * - if the application has removed `gone` (FI_ADDR_UNSPEC: none), the fi_addr of
+ *   their source: they must not match receives that name the next peer with
+ *   this fi_addr
  */
-void duo_arrival_identify(struct duo_ep *ep);
+void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 
 /* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,

@@ -166,3 +166,26 @@ UNIT_TEST(reinserted_peer_keeps_unresolved_message)
 	post_recv(&slot[1], again, TAG);
 	expect_recv(&slot[1], "2", again);
 }
+
+/*
+ * A message of a removed peer waits, and another peer gets the removed peer's
+ * fi_addr. A receive that names the other peer must not match the message.
+ */
+UNIT_TEST(message_of_removed_peer_loses_source)
+{
+	fi_addr_t other;
+
+	local_name = peer_publish(1);
+	peer = peer_insert(1);
+	near("old");
+	poll_cq(1);
+	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
+	other = peer_insert(2);
+	ck_assert_uint_eq(other, peer);
+	post_recv(&slot[0], other, TAG);
+	expect_nothing();
+	fake_core_arrive(DUO_TAGGED, other, TAG, "new");
+	expect_recv(&slot[0], "new", other);
+	post_recv(&slot[1], FI_ADDR_UNSPEC, TAG);
+	expect_recv(&slot[1], "old", FI_ADDR_NOTAVAIL);
+}
