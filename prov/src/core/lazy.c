@@ -252,24 +252,34 @@ int duo_lazy_flush_oldest(struct duo_ep *ep)
 	return ret;
 }
 
+/* seq: order number; later receives are not tested */
 static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
-			      const struct duo_want *want)
+			      const struct duo_want *want, uint64_t seq)
 {
 	struct duo_want waiting;
 	struct duo_rx *rx;
 
 	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
 		waiting = duo_rx_want(rx);
-		if (rx->kind == kind && duo_want_overlap(&waiting, want))
+		if (rx->kind == kind && rx->seq < seq &&
+		    duo_want_overlap(&waiting, want))
 			return true;
 	}
 	return false;
 }
 
+bool duo_lazy_precedes(const struct duo_rx *rx)
+{
+	const struct duo_want want = duo_rx_want(rx);
+
+	return duo_lazy_overlaps(rx->ep, rx->kind, &want, rx->seq);
+}
+
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want)
 {
-	return duo_lazy_overlaps(ep, kind, want) ? duo_lazy_flush(ep) : 0;
+	return duo_lazy_overlaps(ep, kind, want, UINT64_MAX) ?
+	       duo_lazy_flush(ep) : 0;
 }
 
 /*

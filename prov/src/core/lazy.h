@@ -72,6 +72,11 @@ int duo_lazy_flush_oldest(struct duo_ep *ep);
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
 /*
+ * True if an earlier deferred receive overlaps with rx. The core must get this
+ * receive first.
+ */
+bool duo_lazy_precedes(const struct duo_rx *rx);
+/*
  * Recalls rx, which must not be in the posted queue. True: rx is not on the
  * core any more. False: the core has matched rx. Then the core's completion
  * will free rx, or has already freed it.

@@ -210,11 +210,19 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 	return false;
 }
 
+static void duo_multi_defer(struct duo_rx *rx)
+{
+	duo_match_repost(&rx->ep->match[DUO_MSG], rx);
+	duo_lazy_insert(rx);
+}
+
 void duo_multi_to_core(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (duo_lazy_post(rx)) {
+	if (duo_lazy_precedes(rx)) {
+		duo_multi_defer(rx);
+	} else if (duo_lazy_post(rx)) {
 		duo_multi_abort(rx);
 		duo_rx_release(&ep->pool, rx);
 	} else if (duo_recv_final(rx)) {
@@ -247,8 +255,7 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		ep->group->pending++;
 		duo_ep_set_deferred(ep);
 	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
-		duo_match_repost(&ep->match[DUO_MSG], rest);
-		duo_lazy_insert(rest);
+		duo_multi_defer(rest);
 	} else {
 		duo_multi_to_core(rest);
 	}

@@ -95,8 +95,9 @@ void duo_multi_close(struct duo_rx *owner);
 void duo_multi_release(struct duo_rx *owner);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
- * and frees rx. Need not post deferred receives before rx: all receives that
- * were posted before the buffer are already on the core.
+ * and frees rx. Usually all receives that were posted before the buffer are
+ * already on the core. If duo_lazy_readmit() has deferred one of them that
+ * overlaps with rx, defers rx behind it.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

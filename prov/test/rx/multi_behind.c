@@ -77,6 +77,31 @@ UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 }
 
 /*
+ * The first receive names a confirmed source. While the core fills a part of a
+ * buffer, another process gets this address, and may send over the core. So the
+ * core must get the first receive before the buffer's next remainder.
+ */
+UNIT_TEST(remainder_stays_behind_readmitted_receive)
+{
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
+				 local, &slot[0]), 0);
+	multi_post_receiving(&multi[0], 64);
+	peer_end(local_name);
+	/* as if the local transport were busy: no poll posts all receives */
+	fixture_ep()->lazy.limit = 1 << 30;
+	ck_assert_uint_eq(peer_insert(1), local);
+	fake_core_release();
+	multi_expect(&multi[0], "far", remote, false);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 2);
+	fake_core_arrive(DUO_MSG, local, 0, "new");
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 3);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
