@@ -261,11 +261,20 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 	}
 }
 
+/*
+ * Posts the receives that the buffer of rx has blocked. Does nothing during a
+ * recall of rx: duo_lazy_readmit() may still have to defer earlier receives.
+ */
+static void duo_multi_post_blocked(const struct duo_rx *rx)
+{
+	if (!rx->ep->closing && rx->state != DUO_RX_CANCELING)
+		duo_lazy_flush(rx->ep);
+}
+
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src)
 {
 	struct duo_rx *rest = duo_multi_cut(rx, entry->len);
-	struct duo_ep *ep = rx->ep;
 	bool open;
 
 	if (rest)
@@ -273,9 +282,8 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 	/* reads `open` now, because duo_multi_done() may free the owner */
 	open = rx->owner->open;
 	duo_multi_done(rx, entry, src);
-	/* if the buffer is closed, posts the receives that it has blocked */
-	if (!open && !ep->closing)
-		duo_lazy_flush(ep);
+	if (!open)
+		duo_multi_post_blocked(rx);
 }
 
 /*
@@ -298,6 +306,5 @@ void duo_multi_core_failed(struct duo_rx *rx,
 		duo_cq_push_err(ep->rx_cq, entry, FI_DUO_CORE);
 	}
 	duo_multi_abort(rx);
-	if (!ep->closing)
-		duo_lazy_flush(ep);
+	duo_multi_post_blocked(rx);
 }

@@ -102,6 +102,32 @@ UNIT_TEST(remainder_stays_behind_readmitted_receive)
 }
 
 /*
+ * As above, but the core has filled the buffer completely, and a message of the
+ * new process waits at the core. ofi_duo finds the end of the buffer while it
+ * recalls receives. It must not post the blocked receive before the first one.
+ */
+UNIT_TEST(blocked_receive_stays_behind_readmitted_receive)
+{
+	static struct slot blocked;
+
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
+				 local, &slot[0]), 0);
+	multi_post(&multi[0], 4);
+	multi_post_single(&blocked);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	multi_far("full");
+	fake_core_arrive(DUO_MSG, local, 0, "new");
+	peer_end(local_name);
+	ck_assert_uint_eq(peer_insert(1), local);
+	multi_expect(&multi[0], "full", remote, true);
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 3);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
