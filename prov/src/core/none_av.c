@@ -3,8 +3,9 @@
 
 /*
  * The AV of the core "none" (none.h). Assigns a number, the fi_addr, to each
- * address. av/av.c stores the addresses, and removes only numbers in use. So
- * this file need not check the numbers.
+ * address: the lowest free one, as fi_av(3) requires. av/av.c stores the
+ * addresses, and removes only numbers in use. So this file need not check the
+ * numbers.
  */
 
 #include <inttypes.h>
@@ -21,10 +22,9 @@
 
 struct duo_none_av {
 	struct fid_av av_fid;
-	uint32_t count;	/* numbers below this are in use or in free[] */
-	uint32_t free_count;	/* number of elements in free[] */
-	/* free numbers; duo_av_reserve() allocates DUO_AV_MAX elements */
-	uint32_t *free;
+	uint32_t low;		/* all numbers below this are in use */
+	/* [DUO_AV_MAX], by number; 1: in use, 0: free */
+	uint8_t *used;
 };
 
 static struct duo_none_av *duo_none_av_of(struct fid_av *av_fid)
@@ -38,6 +38,24 @@ static bool duo_none_av_valid(const void *bytes)
 
 	memcpy(&addr, bytes, sizeof(addr));
 	return addr.magic == NEAR_MAGIC && addr.pid > 0;
+}
+
+/*
+ * Returns the lowest free number, which is then in use. If none is free,
+ * returns DUO_AV_MAX, which duo_av_admit() rejects.
+ */
+static fi_addr_t duo_none_av_take(struct duo_none_av *av)
+{
+	const uint8_t *at = memchr(av->used + av->low, 0,
+				   DUO_AV_MAX - av->low);
+
+	if (!at) {
+		av->low = DUO_AV_MAX;
+		return DUO_AV_MAX;
+	}
+	av->low = at - av->used;
+	av->used[av->low] = 1;
+	return av->low++;
 }
 
 static int duo_none_av_insert(struct fid_av *av_fid, const void *addr,
@@ -57,9 +75,7 @@ static int duo_none_av_insert(struct fid_av *av_fid, const void *addr,
 		if (!valid)
 			DUO_WARN(AV, "address %zu of %zu is not a near "
 				 "address\n", i + 1, count);
-		fi_addr[i] = !valid ? FI_ADDR_NOTAVAIL :
-			     av->free_count ? av->free[--av->free_count] :
-					      av->count++;
+		fi_addr[i] = valid ? duo_none_av_take(av) : FI_ADDR_NOTAVAIL;
 		good += valid;
 		if (err)
 			err[i] = valid ? 0 : FI_EINVAL;
@@ -74,15 +90,11 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (fi_addr[i] < DUO_AV_MAX)
-			av->free[av->free_count++] = fi_addr[i];
-		else
-			/*
-			 * fi_addr[i] is too large for free[]. The insert that
-			 * has assigned such numbers now removes all of them, in
-			 * duo_av_admit(). Then `count` is DUO_AV_MAX again
-			 */
-			av->count--;
+		if (fi_addr[i] >= DUO_AV_MAX)
+			continue;	/* rejected by duo_av_admit() */
+		av->used[fi_addr[i]] = 0;
+		if (fi_addr[i] < av->low)
+			av->low = fi_addr[i];
 	}
 	return 0;
 }
@@ -124,7 +136,7 @@ void duo_none_av_fini(struct fid *fid)
 	struct duo_none_av *av = duo_container_of(fid, struct duo_none_av,
 						  av_fid.fid);
 
-	munmap(av->free, DUO_AV_MAX * sizeof(*av->free));
+	munmap(av->used, DUO_AV_MAX * sizeof(*av->used));
 }
 
 static struct fi_ops_av duo_none_av_ops = {
@@ -147,8 +159,8 @@ int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,
 	av = duo_none_alloc(sizeof(*av), FI_CLASS_AV, context);
 	if (!av)
 		return -FI_ENOMEM;
-	av->free = duo_av_reserve(DUO_AV_MAX * sizeof(*av->free));
-	if (!av->free) {
+	av->used = duo_av_reserve(DUO_AV_MAX * sizeof(*av->used));
+	if (!av->used) {
 		free(av);
 		return -FI_ENOMEM;
 	}

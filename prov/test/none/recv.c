@@ -360,3 +360,21 @@ UNIT_TEST(reinserted_receiver_gets_order)
 	}
 	recv_close(1);
 }
+
+/* fi_av(3): an insert uses the lowest free index of the table. */
+UNIT_TEST(insert_uses_lowest_free_index)
+{
+	fi_addr_t addr[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		addr[i] = recv_insert(ep[0]);
+		ck_assert_uint_eq(addr[i], addr[0] + i);
+	}
+	ck_assert(!fi_av_remove(av, &addr[0], 1, 0));
+	ck_assert(!fi_av_remove(av, &addr[2], 1, 0));
+	ck_assert_uint_eq(recv_insert(ep[0]), addr[0]);
+	ck_assert_uint_eq(recv_insert(ep[0]), addr[2]);
+	ck_assert_uint_eq(recv_insert(ep[0]), addr[3] + 1);
+	recv_close(1);
+}
