@@ -106,6 +106,7 @@ void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 			ep->group->pending++;
 		}
 	}
+	duo_lazy_unblock(ep);
 	if (!TAILQ_EMPTY(&found))
 		duo_ep_set_deferred(ep);
 	TAILQ_CONCAT(&found, &ep->rx.unresolved, link);

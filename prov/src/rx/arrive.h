@@ -77,6 +77,9 @@ void duo_arrival_resolve(struct duo_ep *ep);
  * - if the application has removed `gone` (FI_ADDR_UNSPEC: none), the fi_addr of
  *   their source: they must not match receives that name the next peer with
  *   this fi_addr
+ *
+ * Defers blocked receives, because the source may be confirmed already: see
+ * duo_arrival_confirm().
  */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 

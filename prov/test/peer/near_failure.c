@@ -190,13 +190,18 @@ UNIT_TEST(held_messages_keep_their_source)
  * Moves the descriptor of the peer's segment to number 300, so that no other
  * file gets this number after rig_exits().
  */
-static void setup_exit(void)
+static void setup_unknown(void)
 {
 	near_setup_alone();
 	peer_insert(1000);
 	rig.port->addr.fd = fcntl(rig.port->fd, F_DUPFD_CLOEXEC, 300);
 	close(rig.port->fd);
 	rig.port->fd = rig.port->addr.fd;
+}
+
+static void setup_exit(void)
+{
+	setup_unknown();
 	near_publish();
 }
 
@@ -255,6 +260,35 @@ UNIT_TEST(receive_after_failure_ends)
 	expect_reset(&slot);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }
+
+UNIT_CASE("unknown peer", setup_unknown, near_teardown);
+
+/*
+ * As above, but the peer's only message has arrived before the application has
+ * inserted the peer's address, or (_i is 1) before the peer was published.
+ */
+UNIT_LOOP(receive_after_failure_of_unknown_peer_ends, 0, 2)
+{
+	struct near_addr addr;
+
+	if (_i) {
+		near_address(rig.port, &addr);
+		peer = peer_insert(PEER);
+		rig_publish(DUO_TRANSPORT_NEAR, &addr);
+	}
+	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
+	rig_send("first");
+	expect_recv(&slot, "first", _i ? peer : FI_ADDR_NOTAVAIL);
+	if (!_i)
+		near_publish();
+	rig_exits();
+	ck_assert_int_eq(inject(), -FI_ECONNRESET);
+	post_recv(&slot, peer, TAG);
+	ck_assert_uint_eq(fake_core_posted(), 0);
+	expect_reset(&slot);
+}
+
+UNIT_CASE("exiting peer", setup_exit, near_teardown);
 
 UNIT_TEST(new_process_at_address_is_reached)
 {

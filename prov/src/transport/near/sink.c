@@ -202,7 +202,8 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	struct duo_rx *rx;
 
 	addr = duo_map_peer(ep->map, index);
-	if (near_likely(addr != FI_ADDR_UNSPEC))
+	/* even without a fi_addr: the application may insert it later */
+	if (near_likely(index < DUO_LOCAL_MAX))
 		duo_arrival_confirm(ep, index);
 	/*
 	 * The message becomes unresolved, for a later poll to match, if
