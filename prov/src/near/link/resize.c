@@ -20,8 +20,8 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 }
 
 /*
- * Publishes a RESIZE slot. If no slot is free, does nothing: near_resize_step()
- * calls this function again.
+ * Publishes the RESIZE slot. If no slot is free, does nothing; the next
+ * near_resize_step() calls this function again.
  */
 static void near_resize_post(struct near_peer *peer)
 {
@@ -58,7 +58,7 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the reply in near_ctl.size, if it has come.
+ * Handles the receiver's reply in near_ctl.size, if the reply has come.
  *
  * Memory ordering: message passing. The load pairs with the release in
  * near_rx_ring_resize(). So this port stores new slots only after the receiver
@@ -95,8 +95,9 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Continues a resize, unless the peer has failed: publishes a RESIZE slot or,
- * if that is done, handles the reply. NEAR_GATE_RESIZE must be closed.
+ * Continues a pending resize, unless the peer has failed. Publishes the RESIZE
+ * slot or, if the slot is already published, handles the reply. The gate
+ * NEAR_GATE_RESIZE must be closed.
  */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
@@ -125,9 +126,9 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Must be called when the ring has no space. True if slots or data space are
- * used up. False if a slot is free, but a closed gate makes the ring appear
- * full.
+ * True if slots or data space are used up. False if a gate is closed and a slot
+ * is free: the gate makes the ring appear full. Must be called only after a
+ * send has found no space in the ring.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -27,11 +27,11 @@ struct near_resize {
 	uint32_t count;		/* resizes so far */
 	/*
 	 * times the ring was full since the last resize, plus NEAR_RESIZE_FULL
-	 * for each message that near_too_small() has counted
+	 * for each message that was too long: near_too_small()
 	 */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
-	uint32_t more;		/* value of near_slot.resize.more to send */
+	uint32_t more;	/* near_slot.resize.more of the pending resize */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
 	bool posted;	/* a RESIZE slot is published; no reply has come yet */

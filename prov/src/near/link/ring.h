@@ -26,14 +26,15 @@
 /* The slots after which near_tx_need_doorbell() must execute a fence. */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* none: the consumer's membarrier suffices */
-	/* all, until this process is registered: near_barrier_ready() */
+	/* all, until this process is registered for membarrier */
 	NEAR_FENCE_UNREGISTERED,
 	NEAR_FENCE_ALWAYS,	/* all: one of the ends has no membarrier */
 };
 
 /*
  * The producer's end of a ring. The 64-bit counters never wrap; a resize resets
- * them. Inline messages use only the first cache line of this struct.
+ * them. To send an inline message, near accesses only the first cache line of
+ * this struct.
  */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
@@ -53,14 +54,15 @@ struct near_tx {
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
 	/*
 	 * tail after the last slot that near_tx_consumed() counts; valid only
-	 * while quiet equals tail
+	 * if near_tx_publish_quiet() published the newest slot (quiet == tail)
 	 */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;	/* bytes published, or skipped at the end of data[] */
 	/*
-	 * dtail at the start of the current pass through data[]; in a new pass,
-	 * the next near_tx_data() updates it
+	 * dtail at the start of the current pass through data[]. After the
+	 * first data of a pass, the value is that of the previous pass until
+	 * the next near_tx_data().
 	 */
 	uint64_t dbase;
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
@@ -90,10 +92,10 @@ struct near_rx {
 
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
- * of the ring. Such a message always fits once all earlier data is consumed.
- * The other 5/8 are more than two losses together: less than 3/8 that the
- * producer skips at the end of the ring, and less than 2/8 that is consumed but
- * not yet counted in near_ctl.dhead.
+ * of the ring. Such a message always fits once all earlier data is consumed,
+ * because then less than 5/8 of the ring is unavailable. The producer skips less
+ * than 3/8 at the end of the ring. Less than 2/8 is consumed but not yet counted
+ * in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -107,8 +109,8 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
 /*
- * Executes a fence. If near_barrier_ready() is true, replaces
- * NEAR_FENCE_UNREGISTERED by NEAR_FENCE_NONE.
+ * Executes a fence. If this process is registered for membarrier, changes
+ * tx->fence from NEAR_FENCE_UNREGISTERED to NEAR_FENCE_NONE.
  */
 void near_tx_fence(struct near_tx *tx);
 
@@ -210,7 +212,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		/* a pass has begun, but dbase is still of the previous pass */
+		/* the last data began a new pass: dbase is out of date */
 		if (at > tx->dsize) {
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;

@@ -5,11 +5,12 @@
 
 #include "near/link/port.h"
 
-/* Least numbers of senders for which near_budget_advertise() keeps memory. */
-#define NEAR_BUDGET_FEW 8	/* senders in total, attached or not yet */
-/* senders in total that can have one page each */
+/* Minimum numbers of senders in near_budget_advertise(). */
+#define NEAR_BUDGET_FEW 8	/* expected senders, attached or not yet */
+/* senders, attached or not yet, for each of which one page is reserved */
 #define NEAR_BUDGET_MANY 63
-#define NEAR_BUDGET_NEXT 4	/* senders that have not attached yet */
+/* expected senders that have not attached yet */
+#define NEAR_BUDGET_NEXT 4
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -27,13 +28,16 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of rx rings or of peers, the greater one; at least 1. */
+/* Returns the greater of the numbers of peers and rx rings, but at least 1. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages of the budget that remain if each sender has one; or 0. */
+/*
+ * Returns the number of pages that remain of the budget if each sender has one
+ * page; 0 if the budget is too small for this.
+ */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -49,8 +53,9 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the index below which `free` rings have no sender. A new sender takes
- * the first free ring, so the next `free` senders attach below this index.
+ * Returns the ring index below which exactly `free` rings have no sender. A new
+ * sender takes the first free ring. So the next `free` senders take rings below
+ * this index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -62,9 +67,9 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * Sets near_segment.adv, the size of new rings. Several senders may attach
- * before the port counts their rings, so the budget must have memory for all
- * senders expected next.
+ * Sets near_segment.adv, the size of new rings. With this size, the budget
+ * suffices even if all expected senders attach before the port counts their
+ * rings.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -140,7 +145,7 @@ static uint32_t near_budget_fit(const struct near_budget *budget,
 	return ring->tier;
 }
 
-/* Returns the size class for a resize of ring. more: near_slot.resize.more. */
+/* Returns the ring's size class after a resize. more: near_slot.resize.more. */
 static uint32_t near_budget_grant(const struct near_port *port,
 				  const struct near_rx_ring *ring,
 				  uint32_t more)

@@ -61,11 +61,12 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Finds or creates the peer that has taken a claim. Checks a copy of the
- * address, because the sender can still change the claim. After success, stores
- * the peer in *peer_out, with a reference, and returns 0. Otherwise returns
- * - -EAGAIN: retry after the fd exchange; until then, near_peer_expect() holds
- *   a reference to the peer
+ * Finds or creates the struct near_peer of the sender that has taken a claim.
+ * Checks a copy of the address, because the sender can still change the claim.
+ * After success, stores the peer in *peer_out, with a reference, and returns 0.
+ * Otherwise returns
+ * - -EAGAIN: retry after the fd exchange; until then, a reference that
+ *   near_peer_expect() has taken keeps the peer
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -82,14 +83,14 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
-	/* the peer's descriptors may be in the socket already */
+	/* the peer's file descriptors may be in the socket already */
 	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* sender attached, then exited: polls deliver its messages */
+		/* the sender has exited; polls still deliver its messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -273,7 +274,10 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* no memory, no descriptor, or fd exchange pending */
+			/*
+			 * no memory, too many open files, or the fd exchange
+			 * is pending
+			 */
 			near_ring_retry(port, index);
 			return;
 		}
@@ -287,8 +291,8 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 }
 
 /*
- * True if the sender, a process of this pid namespace, has exited while its
- * claim is still TAKEN.
+ * True if a claim is still TAKEN and its sender, a process of this pid
+ * namespace, has exited. state: near_claim.state.
  */
 static bool near_claim_abandoned(uint32_t state)
 {
@@ -300,9 +304,9 @@ static bool near_claim_abandoned(uint32_t state)
 
 /*
  * Handles claims of senders that were killed before they rang the doorbell.
- * Does not read pages of claims after the page of claim port->ring_count,
- * because a load would allocate the page. A sender takes the first free claim,
- * so these pages are seldom in use.
+ * Ignores all claims in pages after the page of claim port->ring_count: a load
+ * would allocate memory for such a page. A sender takes the first free claim,
+ * so these pages seldom have a claim that is in use.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -346,8 +350,8 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes active rings idle if near_port_sweep() has just set their need-doorbell
- * flag: the `count` rings with near_rx_ring.idle >= 2. A ring with a new slot
+ * Makes `count` active rings idle: those with near_rx_ring.idle >= 2. The
+ * caller has set the need-doorbell flags of these rings. A ring with a new slot
  * stays active. If membarrier fails, all rings stay active.
  *
  * Memory ordering: store buffering. A sender stores a slot, then loads the flag

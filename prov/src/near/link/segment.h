@@ -13,8 +13,8 @@
 #include "near/link/shm.h"
 
 /*
- * Creates a segment and maps its struct near_segment. Returns a descriptor or
- * -errno. growing: number of rings that can exceed one page. fence: true if
+ * Creates a segment and maps its struct near_segment. Returns a file descriptor
+ * or -errno. growing: number of rings that can exceed one page. fence: true if
  * the owner has no membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
@@ -22,7 +22,7 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
 
 /*
  * Creates a sealed memfd, and allocates its first `first` bytes. Returns a
- * descriptor or -errno; -EFBIG: size exceeds RLIMIT_FSIZE.
+ * file descriptor or -errno; -EFBIG: size exceeds RLIMIT_FSIZE.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
@@ -55,7 +55,7 @@ int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
 /*
- * Maps place->span bytes for a ring; only place->size bytes are accessible.
+ * Maps place->span bytes for a ring; the first place->size are accessible.
  * Returns 0 or -errno.
  */
 int near_ring_map(int fd, const struct near_place *place, void **ring);

@@ -45,7 +45,10 @@ enum near_kind {
 #define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
 #define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
-/* flag of the last NEAR_KIND_FRAG: the sender could not read the message */
+/*
+ * Flag of the last fragment, which has no data: the sender could not copy the
+ * message from device memory. The receive ends with an error.
+ */
 #define NEAR_FRAG_FAILED 1u
 
 /* space for operands in an RMA slot, or for a result in its reply, bytes */
@@ -134,14 +137,20 @@ struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
 	uint64_t dhead;	/* data bytes consumed, or skipped at the ring's end */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	/* sequence number of the last delegated operation that was started */
+	/*
+	 * sequence number of the last delegated operation that the consumer has
+	 * started
+	 */
 	uint64_t doing;
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	/* steps taken by each end of a cooperative copy: msg/coop.h */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
 	uint64_t wrote;	/* steps that the producer has written: msg/coop.h */
-	/* sequence number of the last delegated operation that has ended */
+	/*
+	 * sequence number of the last delegated operation that the consumer has
+	 * finished
+	 */
 	uint64_t done;
 	/* sequence number of the first rejected delegated operation; 0: none */
 	uint64_t rejected;
@@ -186,7 +195,7 @@ struct near_segment {
 	uint64_t nonce;
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
-	/* owner's descriptor of its region table; -1: no RMA */
+	/* owner's file descriptor of its region table; -1: no RMA */
 	int32_t table_fd;
 	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
 	uint32_t events;
@@ -198,7 +207,8 @@ struct near_segment {
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	/* sequence number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
-	int32_t wake_fd; /* owner's descriptor of its wake pipe; -1: none */
+	/* owner's file descriptor of its wake pipe; -1: none */
+	int32_t wake_fd;
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));
