@@ -120,8 +120,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
  * True if the sender writes no more steps: it has written all steps that it has
  * taken, or a write has failed. sender_steps: number of steps that the sender
  * has taken, from near_coop_end(). Stores in *steps the number of steps that
- * the sender has written; the receiver must read all others. Message passing:
- * pairs with the release in near_coop_wrote().
+ * the sender has written. After a call that returns true, the receiver must
+ * read all other steps of the message. Message passing: pairs with the release
+ * in near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

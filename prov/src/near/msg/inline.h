@@ -28,7 +28,7 @@ int near_control(struct near_port *port, struct near_rx_ring *ring,
 int near_work(struct near_port *port);
 /* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
-/* msg/large_tx.c: true if msg continues a fan-out, and should be eager */
+/* msg/large_tx.c: true if msg continues a fan-out; msg should then be eager */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
 
@@ -110,7 +110,7 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/* Rings the doorbell if required: tail call of near_notify(). Returns 0. */
+/* Rings the doorbell if required, by calling near_notify(). Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
@@ -118,9 +118,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 
 /*
  * Sends an inline or eager message. Returns
- * - 0: sent, and the payload may be reused
- * - NEAR_LARGE: too long, call near_send_large()
- * - an error, as from near_send_large()
+ * - 0: sent; the caller may reuse the buffer of the payload
+ * - NEAR_LARGE: too long; the caller must call near_send_large()
+ * - an error: the same errors as near_send_large()
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
