@@ -93,9 +93,9 @@ struct near_rx {
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
  * of the ring. Such a message always fits once all earlier data is consumed,
- * because then less than 5/8 of the ring is unavailable. The producer skips less
- * than 3/8 at the end of the ring. Less than 2/8 is consumed but not yet counted
- * in near_ctl.dhead.
+ * because then less than 5/8 of the ring is unavailable: the producer skips
+ * less than 3/8 at the end of the ring, and less than 2/8 is consumed but not
+ * yet counted in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {

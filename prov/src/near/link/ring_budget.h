@@ -7,10 +7,10 @@
  * (near_segment.adv), which leaves memory for further senders.
  *
  * After a request (link/resize.h) the port enlarges the ring to the even share:
- * the budget divided by the number of senders. If the ring has at
- * least this size already, it gets the next larger size class. If a message does
- * not fit, the ring gets the least size class that suffices. If the budget has
- * too little memory, the ring gets a smaller size or keeps its size. See
+ * the budget divided by the number of senders. If the ring has at least this
+ * size already, it gets the next larger size class. If a message does not fit,
+ * the ring gets the least size class that suffices. If the budget has too
+ * little memory, the ring gets a smaller size or keeps its size. See
  * docs/near/design.md, *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
