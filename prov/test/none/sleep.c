@@ -51,3 +51,30 @@ UNIT_TEST(receive_of_other_thread_wakes_sleeper)
 	ck_assert_ptr_eq(entry.op_context, at);
 	recv_close(1);
 }
+
+/*
+ * The thread sleeps. Another thread enables a further endpoint with the same
+ * CQ, and posts a receive there. The message must wake the sleeping thread.
+ */
+UNIT_TEST(message_to_new_endpoint_wakes_sleeper)
+{
+	struct pollfd fd = recv_fall_asleep();
+	struct fi_info *info = side_info(FI_THREAD_DOMAIN);
+	struct fi_cq_tagged_entry entry;
+	struct fid_ep *later;
+	char at;
+
+	ck_assert(!fi_endpoint(domain, info, &later, NULL));
+	fi_freeinfo(info);
+	ck_assert(!fi_ep_bind(later, &av->fid, 0));
+	ck_assert(!fi_ep_bind(later, &cq[0]->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(later));
+	ck_assert(!fi_trecv(later, &at, 1, NULL, peer, 1, 0, &at));
+	ck_assert(!fi_tsend(ep[1], "x", 1, NULL, recv_insert(later), 1, NULL));
+	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	while (fi_cq_read(cq[0], &entry, 1) != 1)
+		fi_cq_read(cq[1], &entry, 1);
+	ck_assert_ptr_eq(entry.op_context, &at);
+	ck_assert(!fi_close(&later->fid));
+	recv_close(1);
+}

@@ -147,6 +147,9 @@ static int duo_near_enable(struct duo_ep *ep)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
 	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
+	/* threads that already sleep on the CQs must arm the new port */
+	duo_cq_wake_sleeper(ep->tx_cq);
+	duo_cq_wake_sleeper(ep->rx_cq);
 	return 0;
 }
 
