@@ -110,7 +110,10 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
-/* Posts all deferred receives to the core. 0: done; -FI_EAGAIN: some remain. */
+/*
+ * Posts all deferred receives to the core. 0: done; -FI_EAGAIN: some remain, or
+ * the next poll must post remainders of multi-receive buffers.
+ */
 int duo_cq_before_sleep(struct duo_cq *cq);
 
 #endif /* DUO_CQ_H */

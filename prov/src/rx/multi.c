@@ -254,6 +254,8 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
 		ep->group->pending++;
 		duo_ep_set_deferred(ep);
+		/* the sleeping thread must poll: only polls post remainders */
+		duo_cq_wake_sleeper(ep->rx_cq);
 	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
 		duo_multi_defer(rest);
 	} else {
