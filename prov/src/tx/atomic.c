@@ -162,7 +162,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 	if (ret != DUO_TO_CORE)
 		return ret;
 	ret = duo_atomic_core(ep->path_ep[FI_DUO_CORE], verb, &msg, compare,
-			      result, flags);
+			      result, duo_tx_core_flags(ep, flags));
 	return duo_onesided_called(ep, ep->stats.atomic_ops, ret);
 }
 

@@ -50,6 +50,7 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 
 	if (ret != DUO_TO_CORE)
 		return ret;
+	flags = duo_tx_core_flags(ep, flags);
 	ret = verb == NEAR_READ ? fi_readmsg(core, &msg, flags) :
 				  fi_writemsg(core, &msg, flags);
 	return duo_onesided_called(ep, ep->stats.rma_ops, ret);

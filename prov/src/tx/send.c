@@ -243,7 +243,8 @@ ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		.variant = DUO_SEND_FLAGS,
 		.msg = { .data = msg->data },
 		.iov = msg->msg_iov, .desc = msg->desc,
-		.count = msg->iov_count, .dest = msg->addr, .flags = flags,
+		.count = msg->iov_count, .dest = msg->addr,
+		.flags = duo_tx_core_flags(duo_ep_of(ep_fid), flags),
 		.context = msg->context,
 	});
 }
@@ -267,7 +268,8 @@ ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		.msg = { .tag = msg->tag, .data = msg->data,
 			 .flags = NEAR_TAGGED },
 		.iov = msg->msg_iov, .desc = msg->desc,
-		.count = msg->iov_count, .dest = msg->addr, .flags = flags,
+		.count = msg->iov_count, .dest = msg->addr,
+		.flags = duo_tx_core_flags(duo_ep_of(ep_fid), flags),
 		.context = msg->context,
 	});
 }

@@ -24,6 +24,17 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 		duo_cq_core_active(ep->tx_cq);
 }
 
+/*
+ * Returns the flags of a call, for the core. If the endpoint has a local side,
+ * removes FI_MORE: with this flag efa does not start the operation before its
+ * next one, but near may execute the application's next operation.
+ */
+static inline uint64_t duo_tx_core_flags(const struct duo_ep *ep,
+					 uint64_t flags)
+{
+	return ep->path_ep[FI_DUO_LOCAL] ? flags & ~FI_MORE : flags;
+}
+
 /* Calls of fi_msg(3) and fi_tagged(3). */
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context);

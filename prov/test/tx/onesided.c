@@ -3,7 +3,8 @@
 
 /*
  * RMA and atomics without near. The core gets each call with all arguments
- * unchanged; only the address becomes the core's address of the peer.
+ * unchanged, except that the address becomes the core's address of the peer,
+ * and FI_MORE is removed.
  */
 
 #include <rdma/fi_atomic.h>
@@ -178,6 +179,7 @@ static void check_call(int variant, fi_addr_t to)
 	want.call = got->call;
 	if (want.context && !(want.flags & FI_MORE))
 		want.flags |= fixture_ep()->tx.op_flags;
+	want.flags &= ~FI_MORE;
 	want.dest = to;
 	want.raddr = RADDR;
 	want.key = KEY;

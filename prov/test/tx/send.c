@@ -15,6 +15,14 @@
 
 static int context;
 
+static void setup_core(void)
+{
+	static const struct fixture_attr attr = { .no_shm = true };
+
+	fixture_start(&attr);
+	remote = peer_insert(2);
+}
+
 static void setup(void)
 {
 	fixture_setup();
@@ -220,6 +228,32 @@ UNIT_TEST(application_message_is_not_modified)
 	ck_assert_mem_eq(&copy, &msg, sizeof(msg));
 	ck_assert_ptr_eq(desc, DESC);
 }
+
+static uint64_t flags_at_core(void)
+{
+	const struct fi_msg_tagged msg = { .addr = remote };
+
+	ck_assert_int_eq(fi_tsendmsg(fx.ep, &msg, FI_MORE | FI_COMPLETION), 0);
+	return fake.tx[FI_DUO_CORE].flags;
+}
+
+/*
+ * With FI_MORE, the core may keep the message until its next operation. But the
+ * application's next operation may be local.
+ */
+UNIT_TEST(core_does_not_wait_for_more)
+{
+	ck_assert_uint_eq(flags_at_core(), FI_COMPLETION);
+}
+
+UNIT_CASE("core alone", setup_core, fixture_close);
+
+UNIT_TEST(core_alone_waits_for_more)
+{
+	ck_assert_uint_eq(flags_at_core(), FI_COMPLETION | FI_MORE);
+}
+
+UNIT_CASE("send", setup, fixture_close);
 
 /*
  * The peer's record is published after the insert of its address, but before
