@@ -150,6 +150,26 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
+ * Returns the source of an entry that completes no receive. src: the source
+ * that the core has reported. Returns src for a remote write, if src is in the
+ * AV of an endpoint with FI_SOURCE. Otherwise returns FI_ADDR_NOTAVAIL: cores
+ * may report a source for sends, and without FI_SOURCE src may be undefined.
+ */
+static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
+				    fi_addr_t src)
+{
+	const struct duo_ep *ep;
+
+	if (!(flags & FI_REMOTE_WRITE))
+		return FI_ADDR_NOTAVAIL;
+	LIST_FOREACH(ep, &cq->rx_eps, rx_link) {
+		if (ep->caps & FI_SOURCE && ep->av && duo_av_has(ep->av, src))
+			return src;
+	}
+	return FI_ADDR_NOTAVAIL;
+}
+
+/*
  * Completes rx in the common case: changes the core's entry in the
  * application's array. False: nothing was changed, and the caller must complete
  * rx by duo_lazy_core_done().
@@ -189,7 +209,9 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 		if (rx)
 			duo_lazy_core_done(rx, &entry, src[i]);
 		else
-			duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+			duo_cq_push(cq, &entry,
+				    duo_cq_core_source(cq, entry.flags,
+						       src[i]));
 	}
 }
 
@@ -224,7 +246,7 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	for (i = 0; i < count; i++) {
 		rx = duo_cq_core_rx(cq, &entry[i]);
 		if (!rx)
-			src[i] = FI_ADDR_NOTAVAIL;
+			src[i] = duo_cq_core_source(cq, entry[i].flags, src[i]);
 		else if (!duo_cq_core_recv(rx, &entry[i], &src[i]))
 			break;
 	}

@@ -122,3 +122,21 @@ UNIT_TEST(remote_write_does_not_complete_receive)
 	far("message");
 	expect_recv(&slot[0], "message", remote);
 }
+
+/*
+ * A read returns the source of a remote write if the source is in the AV (odd
+ * _i). _i / 2: 1: the entry waits in the CQ's ring before the read.
+ */
+UNIT_LOOP(remote_write_has_source, 0, 4)
+{
+	static const struct fi_cq_err_entry written = {
+		.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
+		.len = 8, .data = 77,
+	};
+
+	fake_core_event(NULL, &written, _i % 2 ? remote : remote + 10);
+	if (_i / 2)
+		poll_cq(1);
+	ck_assert_uint_eq(expect_entry(NULL, _i % 2 ? remote :
+				       FI_ADDR_NOTAVAIL).data, 77);
+}
