@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain, and the group of its objects that are in no CQ's own group. */
+/* A domain, and its group: the objects that are not in the group of a CQ. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -37,7 +37,7 @@ struct duo_domain {
 	uint64_t caps;	/* capabilities that the application requested */
 	int mr_mode;
 	enum fi_threading threading;
-	/* the application may use device memory over the local transport */
+	/* messages and RMA over the local transport may use device memory */
 	bool device;
 	LIST_HEAD(, duo_mr) mrs; /* all memory regions */
 	/* tree (tsearch(3)) of the regions of device memory: device/device.c */
@@ -46,23 +46,25 @@ struct duo_domain {
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics between local peers */
 	/*
-	 * number of region keys that ofi_duo has chosen, in
-	 * duo_near_region_entry(), for regions without rights for RMA
+	 * number of keys that duo_near_region_entry() has chosen. It chooses
+	 * a key if peers may not execute RMA on the region over near
 	 */
 	uint64_t message_keys;
 	/* virtual addressing: mr_mode has FI_MR_VIRT_ADDR, or is FI_MR_BASIC */
 	bool virt_addrs;
-	size_t addr_len; /* length of a core's address, bytes; 0: unknown */
+	/* length of an endpoint's address at the core, bytes; 0: unknown */
+	size_t addr_len;
 	/*
 	 * endpoints in different network namespaces may have the same address
 	 * at the core
 	 */
 	bool per_net;
 	LIST_HEAD(, duo_av) avs;
-	/* any thread may call the core, as long as one thread at a time does */
+	/* any thread may call the core while no other thread calls it */
 	bool any_thread;
 	struct duo_group group;
-	bool single;	/* each CQ's own lock is a single lock: base/lock.h */
+	/* the lock of each CQ's own group is a single lock: base/lock.h */
+	bool single;
 	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */
 	struct duo_auto {
 		pthread_t thread;

@@ -23,7 +23,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* value that duo_ep_use_core() stores in duo_cq.local_busy, polls */
+/* duo_cq.local_busy after duo_ep_use_core(): a number of polls */
 #define DUO_LOCAL_BUSY 256
 
 static void duo_cq_use_core(struct duo_cq *cq)
@@ -52,8 +52,8 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 }
 
 /*
- * True if each inline message that is sent with the default flags completes
- * once near's ring has the message.
+ * True if each send of an inline message with the default flags completes when
+ * the message is in near's ring.
  */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {

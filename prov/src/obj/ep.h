@@ -47,8 +47,8 @@ enum {
 
 /* Deferred, blocked and retired receives; used by core/lazy.c. */
 struct duo_ep_lazy {
-	uint32_t count;			/* number of receives in list */
-	uint32_t due;	/* number of due receives in list */
+	uint32_t count;			/* number of receives in `list` */
+	uint32_t due;	/* number of due receives in `list` */
 	/*
 	 * number of polls in a row without a local event, after which ofi_duo
 	 * posts all of `list` to the core
@@ -58,18 +58,20 @@ struct duo_ep_lazy {
 	struct duo_rx_list blocked;	/* blocked receives */
 	struct duo_rx_list retired;	/* retired entries */
 	uint32_t retired_count;
-	uint64_t aged_us;		/* time of the last aging step, us */
+	/* time from which aging counts the interval to its next post, us */
+	uint64_t aged_us;
 	uint64_t all_us; /* last time when the core got all of `list`, us */
 };
 
 /* Multi-receive buffers; used by rx/multi.c. */
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
-	/* owner entries of all buffers that are not released yet */
+	/* owner entries of buffers not yet returned to the application */
 	struct duo_rx_list buffers;
 	/*
-	 * remainders that match unexpected messages. The next poll starts to
-	 * receive these messages. Then it posts each remainder that has space
+	 * remainders that are not posted yet, because each matches an
+	 * unexpected message. The next poll starts to receive the message into
+	 * the remainder. Then it posts the remainder if space is left
 	 */
 	struct duo_rx_list ready;
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
@@ -120,9 +122,10 @@ struct duo_ep_opts {
 };
 
 /*
- * Field order: a send uses the first four cache lines. A receive uses the first
- * three, the two that begin with rx_cq, one line of `match` and one line of
- * `confirmed`.
+ * Field order: a send uses the first four cache lines. A receive uses
+ * - the first three cache lines
+ * - the two cache lines from rx_cq on
+ * - one cache line of `match`, and one of `confirmed`
  */
 struct duo_ep {
 	struct fid_ep ep_fid;
@@ -132,13 +135,13 @@ struct duo_ep {
 	struct duo_near *near;
 	/* array of route words, indexed by fi_addr; NULL before fi_enable() */
 	duo_route_word *route;
-	/* number of route words, DUO_AV_MAX; 0: the endpoint is not enabled */
+	/* number of route words: DUO_AV_MAX, or 0 before fi_enable() */
 	fi_addr_t route_size;
 	struct duo_cq *tx_cq;
 	/* kinds of calls that take the slow path: DUO_EP_* bits */
 	uint32_t attention;
 	bool closing;	/* fi_close() is running: no message is matched */
-	/* aligned, because each message updates stats.path[] */
+	/* aligned: stats.path[], updated by each message, is one cache line */
 	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -173,8 +176,8 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * if core.peer_names is set: the struct that fi_endpoint() has created
-	 * for near. fi_enable() copies the pointer to `near`. Otherwise NULL
+	 * NULL unless core.peer_names is set. In that case, fi_endpoint()
+	 * creates this struct, and fi_enable() copies the pointer to `near`
 	 */
 	struct duo_near *near_named;
 	/* NULL: no local side, or the local transport is not shm */
@@ -183,7 +186,10 @@ struct duo_ep {
 	/* used if FI_MSG_PREFIX is set, see fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		/* the tables of calls for messages without a prefix */
+		/*
+		 * calls for messages without a prefix. The application's calls
+		 * skip the prefix, then call these
+		 */
 		struct fi_ops_msg *msg;
 		struct fi_ops_tagged *tagged;
 	} prefix;
@@ -205,7 +211,10 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
-/* Iterate over a CQ's endpoints: first rx_eps, then tx_eps; NULL: the end. */
+/*
+ * Return the first and the next endpoint of a CQ: all of rx_eps, then all of
+ * tx_eps. No endpoint is in both lists of one CQ. NULL: no further endpoint.
+ */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);

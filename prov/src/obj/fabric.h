@@ -34,7 +34,8 @@ struct duo_fabric {
 	struct fid_fabric *path_fabric[FI_DUO_PATH_COUNT];
 	/* local transport; NULL: none */
 	const struct duo_transport *peer;
-	struct fi_info *shm_info;	/* info of shm; NULL: peer is not shm */
+	/* info of shm; NULL: the local transport is not shm */
+	struct fi_info *shm_info;
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
 	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */

@@ -51,7 +51,7 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 }
 
 /*
- * Takes the lock of `group` in this mode. False: the lock is not taken, because
+ * Takes the lock of `group`, in `mode`. False: the lock is not taken, because
  * it is not free, or because the object has moved to another group (*at is not
  * `group`). Only the mode DUO_LOCK_SHARED tests for a move. In the other modes,
  * the application serializes this call with the calls that move the object.

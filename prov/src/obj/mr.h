@@ -3,8 +3,9 @@
 
 /*
  * A memory region: the core's region, and its entry in near's region table.
- * Lock of domain->mrs and domain->device_mrs: the domain's. To read near's
- * table, any group's lock; to change the table, all locks of the domain.
+ * Lock: the domain's, for domain->mrs and domain->device_mrs. A thread that
+ * reads near's table must hold the lock of any group. A thread that changes the
+ * table must hold all locks of the domain.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -25,12 +26,13 @@ struct duo_mr {
 	struct fid_mr *core;
 	/* functions that copy this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
-	void *device_state;	/* argument `state` of the functions above */
-	/* pinned host memory: result of duo_device_iface.pin(); else NULL */
+	/* argument `state` of the functions in `device` */
+	void *device_state;
+	/* result of duo_device_iface.pin(); NULL: ofi_duo has pinned nothing */
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
-	/* description by which peers map the memory; id 0: they cannot */
+	/* description by which peers map the memory; id 0: cannot be mapped */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
 	/*

@@ -26,12 +26,15 @@ struct duo_core_ops {
 		       const struct fi_info *hints, struct fi_info **info);
 	int (*open)(const struct fi_fabric_attr *attr,
 		    struct fid_fabric **fabric);
-	/* length of each address, bytes; used if fi_av_lookup(3) fails */
+	/* length of each address of this core, bytes */
 	size_t addr_len;
 };
 
 struct duo_traits {
-	/* functions of a core that is part of ofi_duo; NULL: other core */
+	/*
+	 * functions of a core that is part of ofi_duo; NULL: the core is a
+	 * provider of libfabric
+	 */
 	const struct duo_core_ops *own;
 	/*
 	 * From fi_endpoint() on, the address of an endpoint is its address at
@@ -40,7 +43,7 @@ struct duo_traits {
 	 */
 	bool peer_names;
 	/*
-	 * The core has no data calls: it is the core of the provider near
+	 * The core cannot transfer data: it is the core of the provider near
 	 * (core/none.h). ofi_duo posts no receive to the core. Operations that
 	 * near rejects end with an error.
 	 */
@@ -65,7 +68,7 @@ struct duo_traits {
 	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
 	bool prefix_optional;
 	/*
-	 * Each poll of one of the core's CQs changes lists of the core's
+	 * Each read of one of the core's CQs changes lists of the core's
 	 * domain. The core locks these lists only if the domain has
 	 * FI_THREAD_SAFE (docs/upstream.md, FI_THREAD_COMPLETION).
 	 */

@@ -20,17 +20,20 @@ struct duo_rx;
 struct duo_up {
 	/*
 	 * Called by av/ when the map has found the fi_addr of a peer, or after
-	 * the application has removed the address `gone` (FI_ADDR_UNSPEC:
-	 * none). Makes the peer's unexpected messages unresolved. The next poll
-	 * stores the present fi_addr, or none, in these messages and matches
-	 * them.
+	 * the application has removed the address `gone` (FI_ADDR_UNSPEC: it
+	 * has removed none). Makes unexpected messages unresolved
+	 * - if their source had no fi_addr when they arrived, but has one now
+	 * - if their source had the fi_addr `gone`
+	 * The next poll stores the present fi_addr, or none, in these messages
+	 * and matches them again. Also defers all blocked receives.
 	 */
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
 	/*
 	 * Called by av/ when the process of addr was replaced, has exited or
-	 * cannot be reached. So far the core must not have receives that name
-	 * addr, but now it may deliver messages from addr: makes those posted
-	 * receives deferred receives, so that they are posted to the core.
+	 * cannot be reached. If addr was a confirmed source, ofi_duo has not
+	 * posted receives that name addr to the core. Now the core may deliver
+	 * messages from addr. Makes these receives deferred receives, so that
+	 * ofi_duo posts them to the core.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* Called by core/. True if rx must become a blocked receive. */

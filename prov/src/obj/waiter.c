@@ -54,8 +54,8 @@ int duo_waiter_add(struct duo_waiter *waiter, int fd)
 
 	if (fd < 0)
 		return fd;
-	if (epoll_ctl(waiter->fd, EPOLL_CTL_ADD, fd, &event) &&
-	    errno != EEXIST) /* EEXIST: two sources have the same descriptor */
+	/* EEXIST: another source has the same file descriptor */
+	if (epoll_ctl(waiter->fd, EPOLL_CTL_ADD, fd, &event) && errno != EEXIST)
 		return -errno;
 	return 0;
 }

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The wait object of a CQ or counter. Threads sleep on its epoll descriptor,
- * which is readable when one of these sources is readable:
- * - the descriptors of the core and of near
+ * The wait object of a CQ or counter. Threads sleep on its epoll file
+ * descriptor, which is readable when one of these sources is readable:
+ * - the file descriptors of the core and of near
  * - an eventfd, by which other threads wake the sleeping threads
  * - a timer, if some source of events cannot wake the threads
  */
@@ -16,14 +16,15 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	/* epoll descriptor; -1: none, threads poll between short sleeps */
+	/* epoll file descriptor; -1: none, threads poll between short sleeps */
 	int fd;
 	int event_fd, timer_fd;
 };
 
 /*
- * Initializes the wait object. If `wanted`, also opens its epoll descriptor and
- * its eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not supported.
+ * Initializes the wait object. If `wanted`, also opens its epoll file
+ * descriptor and its eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not
+ * supported.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
