@@ -28,7 +28,10 @@ struct duo_blocks {
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* Frees the kept blocks. Call duo_block_put() for all other blocks before. */
+/*
+ * Frees the kept blocks. The caller must have returned all other blocks by
+ * duo_block_put().
+ */
 void duo_blocks_fini(struct duo_blocks *blocks);
 /* Returns a block for len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);

@@ -30,7 +30,7 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* number of slots, a power of two */
-	/* usable slots: `size`, or 0 if duo_ring_gate() has gated the ring */
+	/* number of usable slots: `size`, or 0 while the ring is gated */
 	uint32_t limit;
 	uint32_t head;	/* index of the next slot to read, free-running */
 	uint32_t tail;	/* index of the next slot to write, free-running */
@@ -138,9 +138,10 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Makes slot 0 the next slot of an empty ring, because the ring's first slots
- * are in the CPU's cache. The CQ's list of errors must be empty, because each
- * error stores a value of ring->tail.
+ * Makes slot 0 the next slot of an empty ring. So a ring that never has many
+ * entries uses only its first slots, which stay in the CPU's cache. The CQ's
+ * list of errors must be empty, because each error stores a value of
+ * ring->tail.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {

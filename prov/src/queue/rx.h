@@ -53,9 +53,10 @@ enum duo_rx_wanted {
 
 /* Until when ofi_duo does not post a receive to the core (core/lazy.h). */
 enum duo_rx_lazy {
-	DUO_LAZY_NONE,		/* it does not wait */
+	DUO_LAZY_NONE,		/* neither deferred nor blocked */
 	DUO_LAZY_DUE,		/* until the next poll */
-	DUO_LAZY_WAITS,	/* until the local transport is idle, or aging */
+	/* until the local transport is idle, or aging posts the receive */
+	DUO_LAZY_WAITS,
 	DUO_LAZY_BLOCKED, /* until an earlier multi-receive buffer is used up */
 };
 
@@ -68,8 +69,8 @@ struct duo_near_msg {
 	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
 	 * The receive has ended, but ofi_duo has not reported this yet. Only
-	 * for sub-receives: ofi_duo reports those with messages of the same
-	 * peer in the order in which they began.
+	 * for sub-receives. If sub-receives have messages of the same peer,
+	 * ofi_duo reports them in the order in which they started.
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -85,10 +86,10 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * core_ctx must be the first member of the struct: the core reports its
-	 * address, which duo_cq_rx() returns as the address of the entry. While
-	 * the receive is on the core, the core may write to core_ctx, and the
-	 * other members of the union are not valid.
+	 * core_ctx must be the first member of the struct: its address, which
+	 * the core reports as the context, is also the address of the entry
+	 * (duo_cq_rx()). While the receive is on the core, the core may write
+	 * to core_ctx, and the other members of the union are not valid.
 	 */
 	union {
 		struct fi_context2 core_ctx;
@@ -108,11 +109,11 @@ struct duo_rx {
 		struct duo_rx_buffers buffers;
 	};
 	union {
-		/* `lazy` is not DUO_LAZY_NONE: link in ep->lazy.list/blocked */
+		/* deferred or blocked receive: link in a list of ep->lazy */
 		TAILQ_ENTRY(duo_rx) lazy_link;
 		/* unexpected message: link in the index by_tag (match.h) */
 		TAILQ_ENTRY(duo_rx) tag_link;
-		/* receive that libfabric's shm fills: its bounce buffer */
+		/* bounce buffer for libfabric's shm: `bounce`, and its size */
 		struct iovec bounce_iov;
 		struct {	/* owner entry */
 			uint32_t refs;		/* number of sub-receives */
@@ -146,7 +147,10 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* local message: must be added to ep->rx.unresolved */
+			/*
+			 * new local message: duo_arrival_queue() must add it
+			 * to ep->rx.unresolved, not to the unexpected queue
+			 */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: see rx->more */
@@ -196,7 +200,7 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
 	uint32_t capacity;	/* number of entries in all ranges */
-	/* in the last range, the first entry never used; `end`: none */
+	/* first never-used entry of the last range; `end`: all were used */
 	struct duo_rx *next;
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
@@ -301,7 +305,7 @@ static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 	return rx ? duo_rx_begin(pool, rx) : NULL;
 }
 
-/* Frees an entry that has no bounce buffer and at most one buffer. */
+/* Frees an entry that has neither a bounce buffer nor a second entry. */
 DUO_INLINE void duo_rx_release_plain(struct duo_rx_pool *pool,
 				     struct duo_rx *rx)
 {

@@ -24,7 +24,7 @@ const uint32_t duo_rx_next[DUO_RX_STATES] = {
 	[DUO_RX_UNEXP] = TO(LOCAL) | TO(UNRESOLVED) | TO(CLAIMED) | TO(FREE),
 	[DUO_RX_UNRESOLVED] = TO(LOCAL) | TO(UNEXP) | TO(FREE),
 	[DUO_RX_CLAIMED] = TO(LOCAL) | TO(FREE),
-	/* multi-receive buffers */
+	/* multi-receive buffers; second entries (DUO_RX_MORE) */
 	[DUO_RX_OWNER] = TO(FREE),
 	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
 	[DUO_RX_MORE] = TO(FREE),

@@ -16,7 +16,7 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/* receive that the core has matched, or cannot cancel */
+	/* receive that the core has matched, or that it cannot cancel */
 	DUO_RX_CORE,
 	/* receive for which ofi_duo has called the core's fi_cancel() */
 	DUO_RX_CANCELING,
