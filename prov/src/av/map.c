@@ -109,6 +109,21 @@ static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 			duo_map_other_addr(ep, index);
 }
 
+/*
+ * Frees the peer index of `word`, the former route of an address, unless an
+ * address has this index. Must not be called in a poll, which may access the
+ * peer next.
+ */
+static void duo_map_release(struct duo_ep *ep, uint64_t word)
+{
+	const struct duo_transport *peer = ep->domain->peer;
+	fi_addr_t index = duo_route_index(word);
+
+	if (duo_route_mapped(word) && peer->unbind &&
+	    ep->map->addr_of_index[index] == FI_ADDR_UNSPEC)
+		peer->unbind(ep, index);
+}
+
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
@@ -375,9 +390,11 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 			 const struct duo_registry_index *names)
 {
 	enum fi_duo_reason reason;
+	uint64_t word;
 
 	if (!duo_av_has(ep->av, addr))
 		return;
+	word = duo_route_load(ep->route, addr);
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
@@ -396,6 +413,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.peer_names)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
+	duo_map_release(ep, word);
 }
 
 /*
@@ -474,7 +492,10 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/* Does not free the peer index: messages of the peer may be queued. */
+/*
+ * A peer that has sent a message keeps its peer index, because the message may
+ * be queued.
+ */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
@@ -483,4 +504,5 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 	if (duo_route_mapped(word))
 		duo_map_pass_source(ep, addr, duo_route_index(word));
 	ep->up->known(ep, addr);
+	duo_map_release(ep, word);
 }

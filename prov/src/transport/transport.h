@@ -131,6 +131,12 @@ struct duo_transport {
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/*
+	 * Ends the use of a peer index that connect() has returned: no address
+	 * has the index any more. Must not be called in a poll. NULL: the index
+	 * stays in use.
+	 */
+	void (*unbind)(struct duo_ep *ep, fi_addr_t index);
+	/*
 	 * True if the peer still exists: near monitors the peer and has found
 	 * no failure, or shm's region of the peer exists.
 	 */

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "av/route.h"
 #include "near/link/port.h"
 #include "near_fixture.h"
 
@@ -388,4 +389,21 @@ UNIT_TEST(failed_peer_leaves_core_unused)
 	poll_cq(2 * LAZY_POLLS);
 	ck_assert(!fixture_ep()->map->retry);
 	ck_assert_int_eq(fake.core.polls, 0);
+}
+
+/*
+ * A new process has the address of a peer with which no message was exchanged.
+ * If the application inserts the address again, the old peer's index is free.
+ */
+UNIT_TEST(replaced_peer_frees_its_index)
+{
+	struct duo_near *near = fixture_ep()->near;
+	fi_addr_t old = duo_route_index(fixture_ep()->route[peer]);
+
+	ck_assert_ptr_nonnull(near->peer[old]);
+	rig_end();
+	rig_again();
+	ck_assert_uint_eq(peer_insert(PEER), peer);
+	ck_assert_uint_ne(duo_route_index(fixture_ep()->route[peer]), old);
+	ck_assert_ptr_null(near->peer[old]);
 }

@@ -268,6 +268,20 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return index;
 }
 
+/*
+ * duo_transport.unbind(). Frees the peer, and its index, unless near needs the
+ * peer: for a ring, or for a pending operation.
+ */
+void duo_near_unbind(struct duo_ep *ep, fi_addr_t index)
+{
+	struct duo_near *near = ep->near;
+
+	if (!near->bound[index])
+		return;
+	near->bound[index] = false;
+	near_peer_put(near->port, near->peer[index]);
+}
+
 /* duo_transport.exists(): true if the peer is monitored and has not failed. */
 static bool duo_near_exists(const struct duo_ep *ep, fi_addr_t index)
 {
@@ -314,6 +328,7 @@ const struct duo_transport duo_transport_near = {
 	.close = duo_near_close,
 	.start = duo_near_start,
 	.connect = duo_near_connect,
+	.unbind = duo_near_unbind,
 	.exists = duo_near_exists,
 	.monitor = duo_near_monitor,
 	.sweep = duo_near_sweep,

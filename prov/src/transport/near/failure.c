@@ -91,8 +91,5 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
 		duo_near_fail_all(&ep->match[kind], index);
 	duo_map_peer_failed(ep, index, near_peer_exited(peer));
-	if (!ep->near->bound[index])
-		return;
-	ep->near->bound[index] = false;
-	near_peer_put(ep->near->port, peer);
+	duo_near_unbind(ep, index);
 }

@@ -104,6 +104,8 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
+/* Drops ep->map's reference to the peer with this index, if it has one. */
+void duo_near_unbind(struct duo_ep *ep, fi_addr_t index);
 /* Sends to a peer. Returns 0, -FI_EAGAIN, or another error of fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
