@@ -406,6 +406,7 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(domain_attr, max_ep_srx_ctx),
 	DUO_HINT_MAX(domain_attr, cq_data_size),
 	DUO_HINT_MAX(domain_attr, cntr_cnt),
+	DUO_HINT_SET(domain_attr, caps),
 };
 
 /*

@@ -9,7 +9,7 @@
 enum field {
 	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
 	RX_COMP, RX_FLAGS, RMA_IOV, CNTR_CNT, PROGRESS, TX_CTX, RX_CTX, STX,
-	SRX,
+	SRX, DOMAIN_CAPS,
 };
 
 /* Sets a field of the hints. Sets hints->caps, too, if it is 0. */
@@ -63,6 +63,9 @@ static void hint_set(enum field field, uint64_t value)
 		break;
 	case PROGRESS:
 		hints->domain_attr->data_progress = value;
+		break;
+	case DOMAIN_CAPS:
+		hints->domain_attr->caps = value;
 		break;
 	}
 }
@@ -162,6 +165,8 @@ static const struct {
 	{ "shared receive context", RX_CTX, FI_SHARED_CONTEXT, -FI_ENODATA },
 	{ "transmit contexts to share", STX, 1, -FI_ENODATA },
 	{ "receive contexts to share", SRX, 1, -FI_ENODATA },
+	{ "local communication", DOMAIN_CAPS, FI_LOCAL_COMM, 0 },
+	{ "shared AVs", DOMAIN_CAPS, FI_SHARED_AV, -FI_ENODATA },
 };
 
 UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
