@@ -300,7 +300,7 @@ int duo_hints_supported(const struct fi_info *hints)
 	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_RDM)
 		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
-	else if (hints->caps && !(hints->caps & DUO_MESSAGES))
+	else if (hints->caps & ~DUO_OURS && !(hints->caps & DUO_MESSAGES))
 		ok = duo_hints_within(hints, &duo_info_limits,
 				      duo_hint_fields, 1);
 	else if (hints->domain_attr &&

@@ -134,6 +134,18 @@ UNIT_TEST(rma_hints_check_type_and_caps_only)
 	ck_assert_int_eq(duo_hints_supported(hints), -FI_ENODATA);
 }
 
+/*
+ * The core gets no capability of such hints, so its infos have messages. For
+ * messages ofi_duo has no automatic progress.
+ */
+UNIT_LOOP(hints_with_our_capability_only_are_for_messages, 0, 2)
+{
+	hints->caps = _i ? FI_MULTI_RECV : FI_LOCAL_COMM;
+	ck_assert_int_eq(duo_hints_supported(hints), 0);
+	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
+	ck_assert_int_eq(duo_hints_supported(hints), -FI_ENODATA);
+}
+
 UNIT_TEST(no_hints)
 {
 	const struct fi_info bare = { .caps = 0 };
