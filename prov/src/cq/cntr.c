@@ -46,10 +46,16 @@ static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 	return count;
 }
 
+/*
+ * Reads the core's counter. Does nothing if the core's counter was never bound,
+ * and so counts nothing: with FI_THREAD_COMPLETION, tcp would crash.
+ */
 static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 {
 	struct fid_cntr *core = cntr->path_cntr[FI_DUO_CORE];
 
+	if (!cntr->on_core)
+		return;
 	cntr->core[err] = err ? fi_cntr_readerr(core) : fi_cntr_read(core);
 }
 
@@ -290,11 +296,17 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
 	struct fid_cntr *core_cntr = bind->cntr->path_cntr[FI_DUO_CORE];
 	uint64_t flags = bind->flags;
+	int ret;
 
 	if (bind->ep->opts.messages)
 		flags &= ~FI_RECV;
-	return flags ? fi_ep_bind(bind->ep->path_ep[FI_DUO_CORE],
-				  &core_cntr->fid, flags) : 0;
+	if (!flags)
+		return 0;
+	ret = fi_ep_bind(bind->ep->path_ep[FI_DUO_CORE], &core_cntr->fid,
+			 flags);
+	if (!ret)
+		bind->cntr->on_core = true;
+	return ret;
 }
 
 /*

@@ -323,6 +323,24 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 	fixture_close();
 }
 
+/*
+ * With FI_THREAD_COMPLETION, a read of a counter that was never bound crashes
+ * in tcp. ofi_duo binds no counter of receives to the core.
+ */
+UNIT_TEST(unbound_counter_of_core_is_not_read)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
+
+	pair_open(&attr);
+	post_recv(&slot[0], remote, TAG);
+	far("text");
+	expect_count(1, 0);
+	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
+	expect_count(7, 0);
+	ck_assert_int_eq(fake.core.cntr_reads, 0);
+	fixture_close();
+}
+
 UNIT_TEST(core_errors_are_added)
 {
 	pair_open(&receivers[0]);
