@@ -110,9 +110,8 @@ static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Frees the peer index of `word`, the former route of an address, unless an
- * address has this index. Must not be called in a poll, which may access the
- * peer next.
+ * Frees the peer index of `word`, the former route of an address, unless another
+ * address has it. Not for polls, which may access the peer next.
  */
 static void duo_map_release(struct duo_ep *ep, uint64_t word)
 {
@@ -439,11 +438,6 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 	duo_registry_index_close(&names);
 }
 
-bool duo_map_retry_due(const struct duo_map *map)
-{
-	return duo_clock_coarse_ms() >= map->retry_ms;
-}
-
 /* True if the peer at addr still exists, and so still has the address. */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
@@ -477,10 +471,9 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan does not make ofi_duo poll the core
-		 * (duo_ep_use_core() in duo_map_look_up()): the failure of a
-		 * local peer is no reason to poll the core. For an address that
-		 * was never local, an earlier lookup has called that function.
+		 * A planned scan does not call duo_ep_use_core(): the failure
+		 * of a local peer is no reason to poll the core. For addresses
+		 * that were never local, an earlier lookup has called it.
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, &names);
@@ -492,10 +485,7 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/*
- * A peer that has sent a message keeps its peer index, because the message may
- * be queued.
- */
+/* A peer that has sent keeps its peer index: its messages may be queued. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

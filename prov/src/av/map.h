@@ -21,6 +21,7 @@
 #include <stdint.h>
 #include <rdma/fi_duo.h>
 
+#include "base/clock.h"
 #include "obj/av.h"
 
 struct duo_ep;
@@ -86,8 +87,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
  * fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
-/* True if it is time for the planned scan. */
-bool duo_map_retry_due(const struct duo_map *map);
+/* True if a scan is planned, and its time has come. */
+static inline bool duo_map_retry_due(const struct duo_map *map)
+{
+	return map->retry && duo_clock_coarse_ms() >= map->retry_ms;
+}
 /*
  * Monitors the peer at addr: if the peer fails, posted receives that name addr
  * end in an error.

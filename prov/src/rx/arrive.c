@@ -161,8 +161,8 @@ void duo_arrival_resolve(struct duo_ep *ep)
 	if (ep->closing)
 		return;
 	duo_multi_resume(ep);
-	if (TAILQ_EMPTY(&ep->rx.unresolved) && !(ep->map && ep->map->retry &&
-					duo_map_retry_due(ep->map)))
+	if (TAILQ_EMPTY(&ep->rx.unresolved) &&
+	    !(ep->map && duo_map_retry_due(ep->map)))
 		return;
 	duo_map_scan(ep);
 	while ((msg = TAILQ_FIRST(&ep->rx.unresolved))) {
