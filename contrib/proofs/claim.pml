@@ -33,7 +33,8 @@
  * MUTANT CLOSED_FIRST: a closing port marks its segment before its claims
  *
  * Not modeled: reused pids (a claim stays while a process has its pid), rings that the
- * port rejects because it cannot see the sender's process, several pages of claims.
+ * port rejects because it cannot see the sender's process, several pages of claims, a
+ * port without memory for an rx ring.
  */
 #ifdef TWO
 #define RINGS 2

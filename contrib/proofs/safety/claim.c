@@ -21,11 +21,11 @@
  * EDIT near/link/rx_ring.c: s/near_doorbell_handle\(port,\s+(word|i\))/rang(\1/g
  * EDIT near/link/rx_ring.c: s/duo_alloc\(sizeof\(\*ring\)\)/ring_new()/
  * EDIT near/link/rx_ring.c: s/pages \* NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS/RINGS/
- * MUTANT place-unchecked near/link/rx_ring.c: s/if \(near_place\(port->budget.growing, index,\n([^;]*)&place\)\)/near_place(port->budget.growing, index,\n\1\&place);/
+ * MUTANT place-unchecked near/link/rx_ring.c: s/if \(!near_place\(port->budget.growing, index,\n([^;]*)&place\)\)\n\t\treturn -EINVAL;/near_place(port->budget.growing, index,\n\1\&place);/
  * MUTANT address-loaded-twice near/link/rx_ring.c: s/near_peer_get\(port, &addr, &peer\)/near_peer_get(port, \&claim->addr, \&peer)/
  * MUTANT address-unchecked near/link/rx_ring.c: s/int ret = near_addr_check\(port, &addr\);/int ret = 0;/
  * MUTANT class-of-claim near/link/rx_ring.c: s/(near_ring_free\(port, index,\n\t\t *)near_tier_most\(port->budget.growing, index\)/\1hostile(port->segment->claim[index].tier)/
- * MUTANT reference-kept near/link/rx_ring.c: s/err_put:\n\tnear_peer_put\(port, ring->peer\);/err_put:/
+ * MUTANT reference-kept near/link/rx_ring.c: s/err_put:\n\tnear_peer_put\(port, peer\);/err_put:/
  * MUTANT released-in-table near/link/rx_ring.c: s/port->ring\[ring->index\] = NULL;//
  * MUTANT released-is-active near/link/rx_ring.c: s/near_rx_ring_deactivate\(port, ring\);\n\tport->ring\[/;\n\tport->ring[/
  * MUTANT moved-elsewhere near/link/rx_ring.c: s/last->active_at = ring->active_at;//

@@ -79,6 +79,32 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
 }
 
+/*
+ * The sender is killed while the port has no memory for an rx ring. As soon as
+ * there is memory, its messages arrive before RIG_GONE.
+ */
+UNIT_TEST(messages_arrive_if_rx_ring_is_late)
+{
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
+	struct near_peer *peer;
+	int fd = us->port->fd;
+	uint32_t i;
+
+	start(act_send, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_monitor(us->port, peer);
+	us->port->fd = -1;	/* the ring cannot be mapped */
+	kill_child();
+	while (!peer->draining && duo_now_ms() < end)
+		rig_poll(us, 1);
+	rig_poll(us, 10 * NEAR_TICK_POLLS);
+	ck_assert_uint_eq(us->count, 0);
+	us->port->fd = fd;
+	rig_until_gone(us, 102);
+	for (i = 0; i <= 100; i++)
+		ck_assert_uint_eq(us->event[i].msg.tag, i);
+}
+
 /* The sink rejects all messages until the sender has failed: none is lost. */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {

@@ -129,8 +129,9 @@ bool near_peer_exited(const struct near_peer *peer)
 
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages.
- * Returns false if a ring that is not broken still has messages. Otherwise
- * calls near_onesided.drained() and returns true.
+ * Returns false if a ring that is not broken still has messages, or if a claim
+ * has no rx ring yet for lack of memory. Otherwise calls
+ * near_onesided.drained() and returns true.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -138,6 +139,8 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	uint64_t word;
 	uint32_t i;
 
+	if (peer->ring_due)
+		return false;
 	for (i = 0; i < port->ring_count; i++) {
 		ring = port->ring[i];
 		if (!ring || ring->peer != peer)

@@ -83,6 +83,7 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
+	bool ring_due;	/* no memory yet for the rx ring of the peer's claim */
 	/* receive whose cooperative copy is pending; NULL: none */
 	struct near_rx_op *coop_op;
 	/* receives that wait until coop_op has ended */

@@ -121,39 +121,40 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
 	const struct near_claim *claim = &port->segment->claim[index];
 	struct near_rx_ring *ring;
+	struct near_peer *peer;
 	struct near_place place;
 	void *memory;
 	int ret;
 
-	ring = duo_alloc(sizeof(*ring));
-	if (!ring)
-		return -ENOMEM;
-	ret = -EINVAL;
-	if (near_place(port->budget.growing, index,
-		       __atomic_load_n(&claim->tier, __ATOMIC_RELAXED), &place))
-		ret = near_rx_ring_peer(port, claim, &ring->peer);
+	if (!near_place(port->budget.growing, index,
+			__atomic_load_n(&claim->tier, __ATOMIC_RELAXED),
+			&place))
+		return -EINVAL;
+	ret = near_rx_ring_peer(port, claim, &peer);
 	if (ret)
-		goto err_free;
-	ret = near_ring_map(port->fd, &place, &memory);
+		return ret;
+	ring = duo_alloc(sizeof(*ring));
+	ret = ring ? near_ring_map(port->fd, &place, &memory) : -ENOMEM;
+	peer->ring_due = ret;
 	if (ret)
 		goto err_put;
 	near_rx_init(&ring->rx, memory, &place);
+	ring->peer = peer;
 	ring->index = index;
 	ring->tier = (uint8_t)place.tier;
-	ring->peer->ring = ring;
+	peer->ring = ring;
 	ring->active_at = NEAR_NOT_ACTIVE;
 	port->ring[index] = ring;
 	if (port->ring_count <= index)
 		port->ring_count = index + 1;
 	near_budget_rx_ring(port, ring, 1);
 	near_rx_ring_activate(port, ring);
-	if (ring->peer->state == NEAR_PEER_CLOSED_OFF)
+	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		near_ring_reject(port, index);
 	return 0;
 
 err_put:
-	near_peer_put(port, ring->peer);
-err_free:
+	near_peer_put(port, peer);
 	free(ring);
 	return ret;
 }
