@@ -32,7 +32,7 @@
  *
  * Not modeled: several threads that sleep on one port, and operations that another
  * thread of the process adds (near_port_added()). The lock of the port's owner protects
- * both.
+ * both. A wake pipe that cannot be opened (near_wakes_repeat()).
  */
 #ifdef AGAIN
 #define P 1

@@ -319,9 +319,10 @@ static void near_port_fdx(struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS. near_peer_alive() calls this
- * function while its caller may be using a slot. So near_rings_check(), which
- * may free rings, is left to the next near_port_tick().
+ * Checks for failed peers every NEAR_CHECK_MS, and repeats wakeups that have
+ * failed. near_peer_alive() calls this function while its caller may be using a
+ * slot. So near_rings_check(), which may free rings, is left to the next
+ * near_port_tick().
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -330,6 +331,7 @@ static void near_port_check(struct near_port *port, uint64_t now)
 	port->checked_ms = port->syscall_check_ms = now;
 	near_port_events(port);
 	near_port_find_failed(port, true);
+	near_wakes_repeat(port);
 	port->rings_due = true;
 }
 

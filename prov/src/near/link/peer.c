@@ -89,6 +89,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 	if (peer->wake_fd >= 0)
 		close(peer->wake_fd);
 	peer->wake_fd = -1;
+	peer->wake_due = false;
 	peer->state = NEAR_PEER_NEW;
 }
 
@@ -218,9 +219,22 @@ void near_doorbell_ring(struct near_peer *peer)
 	__atomic_fetch_or(&segment->doorbell_words, 1ull << word,
 			  __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&segment->armed, __ATOMIC_SEQ_CST);
-	if (near_unlikely(sleep) && near_wake(peer))
+	peer->wake_due = near_unlikely(sleep) && !near_wake(peer);
+	if (near_unlikely(sleep) && !peer->wake_due)
 		__atomic_compare_exchange_n(&segment->armed, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+void near_wakes_repeat(struct near_port *port)
+{
+	struct near_link *link;
+	struct near_peer *peer;
+
+	for (link = port->peers.next; link != &port->peers; link = link->next) {
+		peer = near_container(link, struct near_peer, link);
+		if (near_unlikely(peer->wake_due))
+			near_doorbell_ring(peer);
+	}
 }
 
 /*

@@ -78,6 +78,7 @@ struct near_peer {
 	/* start of near_connect()'s wait for the fd exchange, ms; 0: none */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
+	bool wake_due;	/* near_doorbell_ring() could not wake the peer */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
@@ -323,6 +324,8 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
+/* Tries again to wake peers whose wake pipe could not be opened before. */
+void near_wakes_repeat(struct near_port *port);
 /*
  * Takes (expected: true) or drops a reference, at most one per peer. This
  * reference keeps the peer during the fd exchange, while the peer has no rx
