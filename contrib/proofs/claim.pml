@@ -212,6 +212,10 @@ inline ring_rang(r)
 	is = 0
 }
 
+/*
+ * near_claim_abandoned(), as one step: it loads the state, checks the process, and loads
+ * the state again, which must be the same. A process that is dead cannot change it.
+ */
 #define DEAD_CLAIM(r) (KIND(LOAD(PORT, STATE(r))) == TAKEN && \
 	LOAD(PORT, STATE(r)) != TAKEN && \
 	dead[LOAD(PORT, STATE(r)) % 10 - 1] && \

@@ -4,19 +4,41 @@
 /*
  * A sender attaches to the first free ring of a receiver. It may call
  * near_group_has(), which reads files, only once for the ring, and once more if
- * the ring's claim is in a page of claims that has no memory yet.
+ * the ring's claim is in a page of claims that has no memory yet. The receiver
+ * frees the claim if the sender exits before it opens the claim.
  */
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "near/link/group.h"
 #include "unit.h"
 
 static int looks;
+/* claim that its sender opens before it exits, see kill(); NULL: none */
+static struct near_claim *opening;
 
 /* Replaces the function of link/group.c; counts its calls in `looks`. */
 bool near_group_has(size_t size)
 {
 	looks++;
 	return true;
+}
+
+/*
+ * Replaces kill() of the C library. If `opening` is set, opens the claim and
+ * reports that its sender has exited.
+ */
+int kill(pid_t pid, int sig)
+{
+	if (!opening)
+		return (int)syscall(SYS_kill, pid, sig);
+	opening->state = NEAR_CLAIM_OPEN;
+	opening = NULL;
+	errno = ESRCH;
+	return -1;
 }
 
 /* A page has 64 claims. Its memory is checked when its first one is taken. */
@@ -46,4 +68,23 @@ UNIT_LOOP(ring_is_found_among_many, 0, ARRAY_SIZE(rows))
 	rig_until(us, NULL, 1);
 	rig_close(other);
 	rig_until(us, NULL, 2);
+}
+
+/*
+ * The port finds a claim that is not open. Before the port checks the sender's
+ * process, the sender opens the claim, sends a message and exits. The port must
+ * deliver the message.
+ */
+UNIT_TEST(claim_opened_before_exit_is_kept)
+{
+	struct rig *us = rig_open(false), *other = rig_open(false);
+	struct near_claim *claim = us->port->segment->claim;
+
+	ck_assert_int_eq(rig_send(other, rig_peer(other, us), 1, "", 0), 0);
+	claim->state = NEAR_CLAIM_TAKEN | (uint32_t)getpid() << NEAR_CLAIM_PID;
+	opening = claim;
+	near_rings_check(us->port);
+	ck_assert_ptr_null(opening);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_OPEN);
+	rig_until(us, NULL, 1);
 }

@@ -293,14 +293,18 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 
 /*
  * True if a claim is still TAKEN and its sender, a process of this pid
- * namespace, has exited. state: near_claim.state.
+ * namespace, has exited. Loads the state again after the check of the process:
+ * before its exit, the process may have opened the claim, or left it to another
+ * sender.
  */
-static bool near_claim_abandoned(uint32_t state)
+static bool near_claim_abandoned(const struct near_claim *claim)
 {
+	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
 
 	return (state & NEAR_CLAIM_STATE) == NEAR_CLAIM_TAKEN && pid &&
-	       duo_proc_check(pid, 0) == -ESRCH;
+	       duo_proc_check(pid, 0) == -ESRCH &&
+	       __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) == state;
 }
 
 /*
@@ -311,15 +315,13 @@ static bool near_claim_abandoned(uint32_t state)
  */
 void near_rings_check(struct near_port *port)
 {
-	uint32_t i, state, pages = port->ring_count / NEAR_CLAIMS_PER_PAGE + 1;
+	uint32_t i, pages = port->ring_count / NEAR_CLAIMS_PER_PAGE + 1;
 
 	port->rings_due = false;
 	for (i = 0; i < pages * NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS; i++) {
 		if (port->ring[i])
 			continue;
-		state = __atomic_load_n(&port->segment->claim[i].state,
-					__ATOMIC_ACQUIRE);
-		if (near_claim_abandoned(state))
+		if (near_claim_abandoned(&port->segment->claim[i]))
 			near_ring_free(port, i,
 				       near_tier_most(port->budget.growing, i));
 		else
