@@ -8,17 +8,17 @@
  * unlock; one branch with FI_THREAD_DOMAIN, where the lock is off.
  *
  * A *single* lock protects data that one thread at a time uses, because the
- * application serializes its calls (FI_THREAD_COMPLETION). This thread enters
- * and leaves the lock by plain stores to `inside`.
+ * application serializes its calls (FI_THREAD_COMPLETION). This thread, the
+ * user, enters and leaves the lock by plain stores to `inside`.
  *
- * Other threads seldom change the data. For a change, a thread takes the lock,
- * calls duo_lock_barrier(), and waits until no thread is inside
+ * Seldom, another thread must change the data. It takes the lock, which stores
+ * `state`, calls duo_lock_barrier(), and waits until the user is not inside
  * (duo_lock_empty()).
  *
- * Memory order (store buffering): a thread that enters stores `inside`, then
- * loads `state`. A thread that makes a change stores `state`, executes the
- * barrier, then loads `inside`. By the barrier, at least one of the two threads
- * loads the other's store.
+ * Memory order (store buffering): the user stores `inside`, then loads `state`.
+ * A thread that makes a change stores `state`, calls duo_lock_barrier(), then
+ * loads `inside`. duo_lock_barrier() is membarrier(2), a barrier in the user's
+ * thread, too. So at least one of the two threads loads the other's store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H

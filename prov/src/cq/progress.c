@@ -17,8 +17,9 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* numbers of polls, see duo_cq_local_due() */
+/* polls of a CQ without a local event, after which local polls become rare */
 #define DUO_LOCAL_IDLE 1024
+/* rare local polls: one in this number of polls of the CQ */
 #define DUO_LOCAL_INTERVAL 8
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)

@@ -110,7 +110,7 @@ struct duo_transport {
 	 * close().
 	 */
 	void (*drain)(struct duo_ep *ep);
-	/* Closes the local side, even after an error of open(). */
+	/* Closes the local side. An error of open() requires this call, too. */
 	void (*close)(struct duo_ep *ep);
 	/*
 	 * Starts to receive rx, an arrived message, into the buffers of recv.

@@ -14,7 +14,8 @@
 
 /* a poll is a call of near_poll(); a tick is a call of near_port_tick() */
 #define NEAR_TICK_POLLS 16	/* limit of polls from a tick to the next */
-#define NEAR_TICK_QUICK 16	/* ticks until the tick interval doubles */
+/* after each 16 ticks, the interval between ticks doubles, up to the limit */
+#define NEAR_TICK_QUICK 16
 #define NEAR_SWEEP_POLLS 1024	/* polls from a near_port_sweep() to the next */
 /* number of active rings that near_port_sweep() never makes idle */
 #define NEAR_ACTIVE_MIN 8

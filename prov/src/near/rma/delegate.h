@@ -8,7 +8,11 @@
 #include "near/link/barrier.h"
 #include "near/rma/state.h"
 
-/* State of an operation in near_slot.word. Only the initiator changes it. */
+/*
+ * State of an RMA operation, a part of near_slot.word. Only the initiator
+ * changes it. The target reports operations that it has executed in
+ * near_ctl.done.
+ */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, and the initiator may revoke it */
@@ -74,7 +78,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* 0: near_delegs_due() will start the wait of the next operation */
+	/* 0: near_delegs_due() will store the time from which the next waits */
 	at->delegated_ns = 0;
 }
 

@@ -94,9 +94,9 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 }
 
 /*
- * Drops each mapping for which all of these are true: the peer has removed the
- * region near_mapping.key; no operation uses the mapping;
- * near_mapping_expired() is true; unmapped_count is below NEAR_UNMAPPED.
+ * Drops each mapping that no operation uses, whose region the peer has removed,
+ * and for which near_mapping_expired() is true. Drops none while NEAR_UNMAPPED
+ * dropped mappings wait for the embedder, which has to unmap them.
  */
 static void near_mapped_search(struct near_mapped *mapped)
 {

@@ -38,7 +38,7 @@ enum near_chunk_state {
 struct near_chunk {
 	enum near_chunk_state state;
 	struct near_rma_op *op;
-	size_t offset;	/* offset of the part in the operation */
+	size_t offset;	/* offset of this chunk's bytes in the operation */
 	size_t len;
 	/* handle of each local buffer's pending device copy; NULL: none */
 	void *copy[NEAR_IOV_MAX];

@@ -101,7 +101,7 @@ struct near_table_view {
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if index is valid, and the peer's file is long enough for stages. */
+/* True if index is that of a stage, and the peer's file contains all stages. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key to *entry. Returns 0; -EKEYREJECTED: no such
