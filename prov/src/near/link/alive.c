@@ -187,14 +187,15 @@ static void near_port_reap(struct near_port *port)
 
 	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
-		next = link->next;
 		peer = near_container(link, struct near_peer, link);
-		if (!peer->draining)
-			continue;
-		/* near_peer_end() may drop all other references to the peer */
+		/*
+		 * near_peer_end() may drop all other references to this peer,
+		 * and to the next one
+		 */
 		near_peer_hold(peer);
-		if (near_peer_drained(port, peer))
+		if (peer->draining && near_peer_drained(port, peer))
 			near_peer_end(port, peer);
+		next = link->next;
 		near_peer_put(port, peer);
 	}
 }
