@@ -174,6 +174,29 @@ UNIT_TEST(sleeper_on_other_cq_wakes)
 	wait_close();
 }
 
+/*
+ * A thread sleeps on the CQ of the sends, and another thread posts a receive.
+ * Perhaps no thread reads the CQ of the receives. So the sleeping thread must
+ * wake and post the receive to the core.
+ */
+UNIT_TEST(receive_wakes_sleeper_on_send_cq)
+{
+	static const struct fixture_attr attr = {
+		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
+	};
+
+	wait_open(&attr);
+	while (trywait(&fx.tx_cq->fid))
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_uint_eq(fake_core_posted(), 0);
+	ck_assert_int_eq(woken(&fx.tx_cq->fid, 0), 1);
+	while (trywait(&fx.tx_cq->fid))
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	wait_close();
+}
+
 UNIT_CASE("descriptor", setup, wait_close);
 
 /*
