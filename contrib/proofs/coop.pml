@@ -27,8 +27,8 @@
  * MUTANT NO_WROTE_ROUND: the receiver counts steps written in another round
  * MUTANT NO_FAILED: the sender does not report a failed write
  *
- * Not modeled: a sender that is stopped during a write while the receiver's port closes.
- * The port then waits for a second (near_rx_coop_stop()).
+ * Not modeled: a sender that is stopped during a write while the receiver's port closes or
+ * disconnects the sender. The port then waits for a second (near_rx_coop_stop()).
  */
 #define ROUNDS 2
 #define STEPS 3

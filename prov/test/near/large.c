@@ -3,6 +3,7 @@
 
 /* Cooperative copies of large messages, one step at a time */
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,38 @@ UNIT_TEST(closing_receiver_waits_for_writer)
 	ck_assert_int_eq(
 		near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true),
 		-1);
+}
+
+/*
+ * The receiver disconnects a sender that is alive, while the sender writes a
+ * step. The receive must end only after this write, because the application may
+ * then reuse the buffer.
+ */
+UNIT_TEST(disconnecting_receiver_waits_for_writer)
+{
+	bool *written = mmap(NULL, sizeof(*written), PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct near_ctl *ctl;
+	size_t none = 0;
+	pid_t writer;
+
+	begin(LARGE, got);
+	near_rx_step(b->port, &rx_op()->link, &none);
+	ctl = rx_op()->peer->ring->rx.ctl;
+	near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	near_peer_fail(b->port, rx_op()->peer);
+	writer = fork();
+	if (!writer) {
+		usleep(100000);
+		*written = true;
+		near_coop_wrote(ctl, rx_op()->peer->round, 1, false);
+		_exit(0);
+	}
+	rig_until(b, NULL, 3);
+	rig_ended(b, 1, RIG_RECEIVED, ECONNRESET);
+	ck_assert(__atomic_load_n(written, __ATOMIC_RELAXED));
+	waitpid(writer, NULL, 0);
+	munmap(written, sizeof(*written));
 }
 
 /*

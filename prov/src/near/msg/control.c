@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/proc.h"
 #include "near/msg/large.h"
 
 struct near_slot *near_control_slot_other(struct near_port *port,
@@ -162,6 +163,7 @@ static void near_ops_close(struct near_port *port)
 static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 			  int err)
 {
+	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	struct near_tx_op *tx;
 	struct near_rx_op *rx;
 	uint32_t at = 0;
@@ -178,6 +180,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 		/* FETCHING: the embedder ends rx when its RMA read fails */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
+		near_rx_coop_stop(rx, end_ms);
 		if (rx->state != NEAR_RX_FRAGS)
 			near_list_remove(&rx->link);
 		near_rx_end(port, rx, err);

@@ -23,7 +23,8 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* near_close(): longest wait for a peer, ms */
+/* longest wait for a peer that still writes to a local buffer, ms */
+#define NEAR_STOP_MS 1000
 
 /*
  * limit of the bytes of large messages that a poll sends; also the limit of
@@ -245,6 +246,13 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
  */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
+/*
+ * If op is in a cooperative copy, ends the copy, and waits until the sender
+ * writes no more, because the application may reuse the buffer afterwards. Does
+ * not wait beyond the time end_ms. If a signal (SIGSTOP) has stopped the sender
+ * until then, the sender can still write to the buffer later.
+ */
+void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms);
 /* large_coop.c: implements near_messages.stop() */
 void near_ops_stop(struct near_port *port);
 

@@ -175,22 +175,20 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Waits until the sender writes no more, because the application may reuse the
- * buffer after near_close(). Does not wait beyond the time end_ms. If a signal
- * (SIGSTOP) has stopped the sender until then, the sender can still write to
- * the buffer later.
+ * Does not call near_peer_alive(): a peer that near has disconnected may still
+ * be alive, and write.
  */
-static void near_rx_coop_stop(struct near_port *port, struct near_rx_op *op,
-			      uint64_t end_ms)
+void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms)
 {
 	uint32_t wrote;
 
 	if (op->state == NEAR_RX_COOP)
 		near_rx_coop_end(op);
-	while (op->sender_steps && near_peer_alive(port, op->peer) &&
-	       !near_coop_sender_ended(op->peer->ring->rx.ctl, op->peer->round,
+	if (op->state != NEAR_RX_COOP_RUNNING || !op->sender_steps)
+		return;
+	while (!near_coop_sender_ended(op->peer->ring->rx.ctl, op->peer->round,
 				       op->sender_steps, &wrote) &&
-	       duo_now_ms() < end_ms)
+	       !near_peer_check_exited(op->peer) && duo_now_ms() < end_ms)
 		sched_yield();
 }
 
@@ -201,7 +199,5 @@ void near_ops_stop(struct near_port *port)
 	uint32_t at = 0;
 
 	while ((op = near_pool_next(&port->rx_ops, &at)))
-		if (op->state == NEAR_RX_COOP ||
-		    op->state == NEAR_RX_COOP_RUNNING)
-			near_rx_coop_stop(port, op, end_ms);
+		near_rx_coop_stop(op, end_ms);
 }

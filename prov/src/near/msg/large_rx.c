@@ -281,7 +281,6 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
  */
 static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
 {
-	op->state = NEAR_RX_FAILED;
 	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
 		return false;
 	near_list_remove(&op->link);
