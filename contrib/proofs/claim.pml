@@ -13,7 +13,8 @@
  * delivered before the rx ring ends. In the end all claims are free and all rings zero.
  *
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
- * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_free near_rx_ring_release
+ * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_clear near_ring_free
+ * C: link/rx_ring.c near_rx_ring_release
  * C: link/rx_ring.c near_rx_ring_closed near_doorbell_handle near_claim_abandoned near_rings_check
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close
@@ -33,8 +34,8 @@
  * MUTANT CLOSED_FIRST: a closing port marks its segment before its claims
  *
  * Not modeled: reused pids (a claim stays while a process has its pid), rings that the
- * port rejects because it cannot see the sender's process, several pages of claims, a
- * port without memory for an rx ring.
+ * port rejects because it cannot see the sender's process or has disconnected the sender,
+ * several pages of claims, a port without memory for an rx ring.
  */
 #ifdef TWO
 #define RINGS 2

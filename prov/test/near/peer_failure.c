@@ -359,3 +359,39 @@ UNIT_TEST(reused_pid_is_another_peer)
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	rig_until_gone(us, 1);
 }
+
+UNIT_CASE("disconnected", NULL, rig_close_all);
+
+/*
+ * b disconnects a, which is alive, but does not know this yet. No other sender
+ * may get a's ring until a has closed its claim: a still writes to the ring.
+ */
+UNIT_TEST(ring_of_disconnected_peer_has_one_owner)
+{
+	struct rig *a, *b, *c;
+	struct near_peer *a_to_b = rig_pair(&a, &b, false), *c_to_b;
+
+	ck_assert_int_eq(rig_send(a, a_to_b, 1, buf, 8), 0);
+	rig_until(b, NULL, 1);
+	near_peer_fail(b->port, b->event[0].peer);
+	rig_until(b, NULL, 2);
+	ck_assert_int_eq(b->event[1].kind, RIG_GONE);
+	near_peer_put(b->port, b->event[0].peer);
+	near_peer_put(b->port, b->event[1].peer);
+	c = rig_open(false);
+	c_to_b = rig_peer(c, b);
+	ck_assert_int_eq(rig_send(c, c_to_b, 2, buf, 8), 0);
+	ck_assert_int_eq(rig_send(a, a_to_b, 3, buf, 8), 0);
+	ck_assert_int_eq(rig_send(c, c_to_b, 4, buf, 8), 0);
+	rig_until(b, NULL, 4);
+	ck_assert_uint_eq(b->event[2].msg.tag, 2);
+	ck_assert_uint_eq(b->event[3].msg.tag, 4);
+	rig_until(a, b, 1);
+	ck_assert_int_eq(a->event[0].kind, RIG_GONE);
+	ck_assert_int_eq(rig_send(c, c_to_b, 5, buf, 8), 0);
+	rig_until(b, NULL, 6);
+	ck_assert_int_eq(b->event[4].kind, RIG_MSG);
+	ck_assert_uint_eq(b->event[4].msg.tag, 5);
+	ck_assert_int_eq(b->event[5].kind, RIG_GONE);
+	ck_assert_uint_eq(b->port->segment->claim[0].state, NEAR_CLAIM_FREE);
+}

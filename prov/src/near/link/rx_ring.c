@@ -159,14 +159,21 @@ err_put:
 	return ret;
 }
 
-/* Frees a ring's memory and claim, so that another sender can take the ring. */
-static void near_ring_free(struct near_port *port, uint32_t index,
-			   uint32_t tier)
+/* Frees a ring's memory, which then contains zeros. */
+static void near_ring_clear(struct near_port *port, uint32_t index,
+			    uint32_t tier)
 {
 	struct near_place place;
 
 	near_place(port->budget.growing, index, tier, &place);
 	near_segment_clear(port->fd, place.offset, place.size);
+}
+
+/* Frees a ring's memory and claim, so that another sender can take the ring. */
+static void near_ring_free(struct near_port *port, uint32_t index,
+			   uint32_t tier)
+{
+	near_ring_clear(port, index, tier);
 	__atomic_store_n(&port->segment->claim[index].state, NEAR_CLAIM_FREE,
 			 __ATOMIC_RELEASE);
 }
@@ -199,6 +206,25 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 	free(ring);
 }
 
+/*
+ * Marks the claim of a ring as rejected if its sender is alive and has not
+ * closed the claim. The sender still writes to the ring until it closes the
+ * claim, so no other sender may get the ring before. near_rx_ring_open() then
+ * finds the ring with its present size and without the messages received so
+ * far. False: the caller must free the ring.
+ */
+static bool near_rx_ring_reject(struct near_port *port,
+				const struct near_rx_ring *ring)
+{
+	if (near_peer_check_exited(ring->peer) ||
+	    !near_ring_reject(port, ring->index))
+		return false;
+	__atomic_store_n(&port->segment->claim[ring->index].tier, ring->tier,
+			 __ATOMIC_RELAXED);
+	near_ring_clear(port, ring->index, ring->tier);
+	return true;
+}
+
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 {
 	if (ring->active_at != NEAR_NOT_ACTIVE)
@@ -207,7 +233,8 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	if (ring->peer->ring == ring)
 		ring->peer->ring = NULL;
 	near_budget_rx_ring(port, ring, -1);
-	near_ring_free(port, ring->index, ring->tier);
+	if (!near_rx_ring_reject(port, ring))
+		near_ring_free(port, ring->index, ring->tier);
 	near_peer_put(port, ring->peer);
 	near_rx_ring_free(port, ring);
 }

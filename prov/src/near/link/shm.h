@@ -167,7 +167,8 @@ enum near_claim_state {
 	NEAR_CLAIM_TAKEN,	/* the sender is filling in its address */
 	NEAR_CLAIM_OPEN,
 	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
-	NEAR_CLAIM_REJECTED,	/* the receiver cannot reply to the sender */
+	/* the receiver cannot reply to the sender, or has disconnected it */
+	NEAR_CLAIM_REJECTED,
 };
 
 /*
@@ -180,7 +181,8 @@ enum near_claim_state {
 /* The entry by which a sender attaches to the ring with the same index. */
 struct near_claim {
 	uint32_t state;
-	uint32_t tier;		/* initial size class of the ring */
+	/* initial size class of the ring; if rejected: the last one */
+	uint32_t tier;
 	struct near_addr addr __attribute__((aligned(8)));
 } __attribute__((aligned(NEAR_LINE)));
 
