@@ -224,6 +224,8 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	const struct fi_cq_err_entry entry = {
 		.op_context = rx->context,
 		.flags = rx->peer.flags & ~(uint64_t) FI_COMPLETION,
+		.data = rx->peer.flags & FI_REMOTE_CQ_DATA ?
+			rx->peer.cq_data : 0,
 		.tag = rx->tag,
 		.err = err,
 		.prov_errno = prov_errno,

@@ -124,6 +124,27 @@ UNIT_TEST(receive_matched_by_core_completes)
 	expect_recv(&slot, "far", peer);
 }
 
+/* The error of a matched receive has the message's remote CQ data. */
+UNIT_TEST(error_of_matched_receive_has_data)
+{
+	const struct near_msg msg = {
+		.len = LARGE, .tag = TAG, .data = 0x12345678,
+		.flags = NEAR_TAGGED | NEAR_DATA,
+	};
+	const struct iovec iov = { large, LARGE };
+	const struct near_large how = { .iov = &iov, .count = 1 };
+	struct fi_cq_err_entry entry;
+
+	ck_assert_int_eq(near_send_large(rig.port, rig.us, &msg, &how), 0);
+	poll_cq(2);
+	post_recv(&slot, peer, TAG);
+	rig_end();
+	until_error();
+	entry = expect_error(&slot, FI_ECONNRESET);
+	ck_assert(entry.flags & FI_REMOTE_CQ_DATA);
+	ck_assert_uint_eq(entry.data, msg.data);
+}
+
 /*
  * The core has a multi-receive buffer that names the peer. The peer's failure
  * releases the buffer, because no other process could fill it.
