@@ -13,11 +13,12 @@
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
  * C: near/rma/stage_serve.c near_stage_has_message near_stage_is_last
+ * C: near/rma/stage_serve.c near_stage_copied near_stage_overlaps
  * C: near/rma/stage.h near_stage_access
  * CBMC: --unwind 3 --object-bits 10
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
- * EDIT near/rma/stage_serve.c: s/at->staging->device->done\(/copied(/
+ * EDIT near/rma/stage_serve.c: s/port->rma->sink->device->done\(/copied(/
  * EDIT near/rma/stage_serve.c: s/near_pool_find\(/message_find(/
  * EDIT near/rma/stage_serve.c: s/near_iov_out\(/message_out(/
  * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op >= NEAR_STAGE_CHUNKS\)/0)/
@@ -51,6 +52,7 @@ static struct near_table_view view;
 /* The region, of host or device memory. */
 static struct near_region_entry entry;
 static char *region, *stage;
+static struct near_rma_reply earlier;	/* reply to an earlier request */
 static struct near_rma_reply *queued;
 static struct near_rma_reply *made;	/* reply to the request */
 static int in_file = -1;	/* index of a stage that lies in the file */
@@ -199,10 +201,17 @@ void near_log(const struct near_port *of, int level, const char *format, ...)
 {
 }
 
+static const void *device_queue(void *device)
+{
+	return any(bool) ? NULL : stage;
+}
+
 static void regions(void)
 {
 	static struct near_table table;
-	static struct near_rma rma = { .table = &table };
+	static struct near_device device;
+	static struct near_rma_sink sink = { .device = &device };
+	static struct near_rma rma = { .table = &table, .sink = &sink };
 	size_t len = any(size_t);
 
 	message[0] = any(struct near_tx_op);
@@ -216,6 +225,15 @@ static void regions(void)
 	entry.memory = (uintptr_t)region;
 	port.rma = &rma;
 	port.read_left = any(size_t);
+	device.queue = any(bool) ? NULL : device_queue;
+	near_list_init(&at.replies);
+	if (any(bool))
+		return;
+	earlier = any(struct near_rma_reply);
+	earlier.copy = any(bool) ? NULL : stage;
+	earlier.memory = (uint8_t *)region;
+	assume(earlier.req.len <= len);
+	near_list_append(&at.replies, &earlier.link);
 }
 
 int main(void)
