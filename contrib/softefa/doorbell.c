@@ -77,8 +77,12 @@ int se_doorbell_tx_init(struct se_doorbell_tx *bell, const char *ring_path)
 	char path[SE_SHM_PATH];
 
 	se_doorbell_path(path, sizeof(path), ring_path);
-	bell->fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	return bell->fd >= 0 || errno == ENOENT || errno == ENXIO ? 0 : errno;
+	/*
+	 * Open for reading, too: if the peer exits, a write to a FIFO that no
+	 * process reads would raise SIGPIPE
+	 */
+	bell->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	return bell->fd >= 0 || errno == ENOENT ? 0 : errno;
 }
 
 void se_doorbell_tx_close(struct se_doorbell_tx *bell)
@@ -91,7 +95,7 @@ void se_doorbell_tx_close(struct se_doorbell_tx *bell)
 void se_doorbell_ring(struct se_doorbell_tx *bell)
 {
 	if (write(bell->fd, "", 1) < 0)
-		return; /* the FIFO is full, or its reader has just closed it */
+		return; /* if the FIFO is full, it is readable anyway */
 }
 
 bool se_gid_known(const union ibv_gid *gid)

@@ -4,6 +4,7 @@
 /* A thread that sleeps on a completion channel wakes when it must poll. */
 #include <poll.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "softefa.h"
 #include "rig.h"
@@ -118,6 +119,72 @@ START_TEST(channel_armed_before_send_wakes)
 }
 END_TEST
 
+/* True if the node's channel stays silent after a few events. */
+static bool falls_asleep(struct rig_node *node)
+{
+	struct pollfd pfd = { .fd = node->channel->fd, .events = POLLIN };
+	struct ibv_cq *cq;
+	struct rig_wc wc;
+	void *ctx;
+	int i;
+
+	for (i = 0; i < 200; i++) {
+		while (rig_poll(node->rcq, &wc))
+			;
+		ck_assert_int_eq(ibv_req_notify_cq(ibv_cq_ex_to_cq(node->rcq),
+						   0), 0);
+		if (!poll(&pfd, 1, 50))
+			return true;
+		ck_assert_int_eq(ibv_get_cq_event(node->channel, &cq, &ctx), 0);
+		ibv_ack_cq_events(cq, 1);
+	}
+	return false;
+}
+
+/* Sends a message, and sleeps with an armed CQ until it is killed. */
+static void sleeper(const struct rig_target *target, int out)
+{
+	struct rig_opt opt = { .rnr_retry = 7, .channel = true };
+	struct rig_node node;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_open(&node, &opt);
+	to = rig_to(&node, &target->gid, target->qpn);
+	rig_send(&node, &to, 1, 0, 64);
+	if (!rig_wait(node.scq, &wc, NULL, RIG_WAIT_MS) ||
+	    !falls_asleep(&node) || write(out, "", 1) != 1)
+		_exit(1);
+	pause();
+}
+
+/*
+ * The peer was killed while it slept on its channel. A message to it fails,
+ * and its doorbell does not end this process by SIGPIPE.
+ */
+START_TEST(message_to_killed_sleeper_fails)
+{
+	struct rig_crew crew;
+	struct rig_node a;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(_i);
+	rig_crew_start(&crew, 1, sleeper);
+	rig_open(&a, NULL);
+	ck_assert_int_eq(rig_recv(&a, 1, 0, 64), 0);
+	rig_crew_call(&crew, &a);
+	ck_assert_int_eq(rig_crew_hear(&crew, &a, RIG_WAIT_MS), 0);
+	ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
+	rig_crew_end(&crew, 1);
+	to = rig_to(&a, &a.gid, wc.src_qp);
+	ck_assert_int_eq(rig_send(&a, &to, 5, 0, 64), 0);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
 Suite *suite_notify(void)
 {
 	Suite *suite = suite_create("notify");
@@ -125,6 +192,7 @@ Suite *suite_notify(void)
 
 	tcase_add_loop_test(tc, message_wakes_channel, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, channel_armed_before_send_wakes, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, message_to_killed_sleeper_fails, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
