@@ -31,6 +31,7 @@ struct se_udp_header {
 
 struct se_udp_qp {
 	int fd;
+	bool failed; /* a call has failed: the error queue may have an entry */
 	_Alignas(struct se_udp_header) uint8_t buf[SE_UDP_MAX];
 };
 
@@ -96,8 +97,9 @@ static void se_udp_close(struct se_qp *qp)
 
 /*
  * Sends a packet. Calls sendmsg() again if it fails, because it may report the
- * error of an earlier packet. se_udp_errors() finds the destination of that
- * packet in the socket's error queue.
+ * error of an earlier packet. The kernel reports an error to one call only, so
+ * "failed" makes se_udp_rx() search the socket's error queue, which has the
+ * destination of that packet.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -130,6 +132,7 @@ static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 			return 0;
 		if (errno == EAGAIN || errno == ENOBUFS)
 			return -EAGAIN;
+		uq->failed = true;
 	}
 	return 0; /* the packet is lost: a timer retransmits it */
 }
@@ -159,7 +162,8 @@ static void se_udp_unreachable(struct se_qp *qp, struct sockaddr_in *sin,
 	}
 }
 
-static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
+/* Reads an entry of the error queue. Returns false if there is none. */
+static bool se_udp_error(struct se_qp *qp, struct se_udp_qp *uq)
 {
 	struct sock_extended_err err;
 	struct sockaddr_in sin;
@@ -176,7 +180,7 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 	struct cmsghdr *cmsg;
 
 	if (recvmsg(uq->fd, &msg, MSG_ERRQUEUE | MSG_DONTWAIT) < 0)
-		return;
+		return false;
 	for (cmsg = CMSG_FIRSTHDR(&msg); cmsg; cmsg = CMSG_NXTHDR(&msg, cmsg)) {
 		if (cmsg->cmsg_level != IPPROTO_IP ||
 		    cmsg->cmsg_type != IP_RECVERR)
@@ -184,6 +188,14 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 		memcpy(&err, CMSG_DATA(cmsg), sizeof(err));
 		se_udp_unreachable(qp, &sin, &err);
 	}
+	return true;
+}
+
+static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
+{
+	uq->failed = false;
+	while (se_udp_error(qp, uq))
+		;
 }
 
 /* True if the packet is from the socket that it names, with the secret. */
@@ -207,6 +219,8 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 	ssize_t len;
 	int count;
 
+	if (uq->failed)
+		se_udp_errors(qp, uq);
 	for (count = 0; count < budget; count++) {
 		from_len = sizeof(from);
 		len = recvfrom(uq->fd, uq->buf, sizeof(uq->buf), MSG_DONTWAIT,
@@ -242,7 +256,10 @@ static bool se_udp_unread(struct se_qp *qp, struct se_flow *flow,
 	struct se_udp_qp *uq = qp->wire_qp;
 	char byte;
 
-	return recv(uq->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
+	if (recv(uq->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0)
+		return true;
+	uq->failed |= errno != EAGAIN;
+	return false;
 }
 
 static enum se_status se_udp_alive(struct se_qp *qp, struct se_flow *flow)

@@ -185,6 +185,39 @@ START_TEST(message_to_killed_sleeper_fails)
 }
 END_TEST
 
+/*
+ * The ACK to a closed QP causes an ICMP error, which the kernel reports to the
+ * next call: the send to another peer. The channel must not stay readable.
+ */
+START_TEST(error_of_other_peer_is_read)
+{
+	struct rig_opt opt = { .rnr_retry = 7, .channel = true };
+	struct rig_node a, b, c;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(RIG_UDP);
+	/* no delays: each packet is sent by the call that posts it */
+	rig_env("SOFTEFA_REORDER", "0");
+	rig_open(&a, &opt);
+	rig_open(&b, NULL);
+	rig_open(&c, NULL);
+	ck_assert_int_eq(rig_recv(&a, 1, 0, 64), 0);
+	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	to = rig_to_node(&c, &a);
+	ck_assert_int_eq(rig_send(&c, &to, 5, 0, 64), 0);
+	rig_close(&c);
+	ck_assert(rig_wait(a.rcq, &wc, NULL, RIG_WAIT_MS));
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_send(&a, &to, 6, 0, 64), 0);
+	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert(falls_asleep(&a));
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 Suite *suite_notify(void)
 {
 	Suite *suite = suite_create("notify");
@@ -193,6 +226,7 @@ Suite *suite_notify(void)
 	tcase_add_loop_test(tc, message_wakes_channel, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, channel_armed_before_send_wakes, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, message_to_killed_sleeper_fails, 0, RIG_WIRES);
+	tcase_add_test(tc, error_of_other_peer_is_read);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
