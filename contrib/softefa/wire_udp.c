@@ -219,8 +219,6 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 	ssize_t len;
 	int count;
 
-	if (uq->failed)
-		se_udp_errors(qp, uq);
 	for (count = 0; count < budget; count++) {
 		from_len = sizeof(from);
 		len = recvfrom(uq->fd, uq->buf, sizeof(uq->buf), MSG_DONTWAIT,
@@ -228,7 +226,7 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 		if (len < 0) {
 			if (errno == EAGAIN || errno == EINTR)
 				break;
-			se_udp_errors(qp, uq);
+			uq->failed = true;
 			continue;
 		}
 		if ((size_t)len < sizeof(header))
@@ -241,6 +239,9 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 		else
 			qp->stats.forged++;
 	}
+	/* last: an ACK that a peer sent before it exited counts */
+	if (uq->failed)
+		se_udp_errors(qp, uq);
 	return count;
 }
 

@@ -311,6 +311,37 @@ START_TEST(closed_qp_still_acknowledges)
 }
 END_TEST
 
+/*
+ * The ACK of a closed QP counts, although an ICMP error for a later packet has
+ * arrived before this process reads the ACK.
+ */
+START_TEST(ack_before_error_counts)
+{
+	struct rig_node a, b;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(RIG_UDP);
+	/* no delays: each packet is sent by the call that posts it */
+	rig_env("SOFTEFA_REORDER", "0");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 64), 0);
+	while (!rig_stats(&b).rx_pkts)
+		rig_progress(&b);
+	rig_close(&b);
+	ck_assert_int_eq(rig_send(&a, &to, 2, 0, 64), 0);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.wr_id, 1);
+	ck_assert_int_eq(wc.status, IBV_WC_SUCCESS);
+	ck_assert(rig_wait(a.scq, &wc, NULL, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.vendor_err, SE_REMOTE_BAD_DEST_QPN);
+	rig_close(&a);
+}
+END_TEST
+
 static int dir_count(const char *prefix)
 {
 	DIR *dir = opendir(getenv("SOFTEFA_DIR"));
@@ -357,6 +388,7 @@ Suite *suite_peers(void)
 	tcase_add_test(tc, message_to_silent_peer_times_out);
 	tcase_add_loop_test(tc, message_to_missing_host_fails, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, closed_qp_still_acknowledges, 0, RIG_WIRES);
+	tcase_add_test(tc, ack_before_error_counts);
 	tcase_add_test(tc, files_of_killed_process_are_removed);
 	suite_add_tcase(suite, tc);
 	return suite;
