@@ -71,6 +71,8 @@ enum se_pkt_type {
 #define SE_PKT_IMM 1
 /* READ_DATA: ends the response early, because the region is deregistered. */
 #define SE_PKT_ABORT 2
+/* Packet 0 is not acknowledged: the stream may be new to the receiver. */
+#define SE_PKT_START 4
 #define SE_PKT_MAGIC 0x53454642u
 
 struct se_pkt {

@@ -63,6 +63,8 @@ static void se_slot_header(struct se_qp *qp, struct se_flow *flow,
 	se_flow_header(qp, flow, pkt);
 	pkt->type = slot->type;
 	pkt->flags = slot->flags;
+	if (!flow->una)
+		pkt->flags |= SE_PKT_START;
 	pkt->status = slot->tries;
 	pkt->seq = seq;
 	pkt->len = slot->len;

@@ -359,10 +359,10 @@ static void se_rx_numbered(struct se_qp *qp, struct se_flow *flow,
 		if (flow->rx_stream &&
 		    (int32_t)(pkt->stream - flow->rx_stream) < 0)
 			return; /* late packet of the peer's previous stream */
-		if (pkt->seq >= SE_WINDOW) {
+		if (!(pkt->flags & SE_PKT_START)) {
 			/*
-			 * Not the start of a stream: this QP has freed its flow
-			 * as failed. The NAK fails the peer's flow.
+			 * This QP has acknowledged packets of the stream, and
+			 * then freed the flow. The NAK fails the peer's flow.
 			 */
 			se_send_nak(qp, flow, pkt, SE_REMOTE_BAD_DEST_QPN);
 			return;

@@ -198,6 +198,55 @@ START_TEST(nak_waits_for_space)
 }
 END_TEST
 
+/* Frees the node's only flow, as if its peer had been silent for too long. */
+static void forget_peer(struct rig_node *node, const struct rig_node *peer)
+{
+	struct se_qp *qp = (struct se_qp *)node->qp;
+	struct se_flow *flow;
+
+	pthread_mutex_lock(&qp->lock);
+	flow = se_flow_find(qp, &peer->gid, peer->qp->qp_num);
+	ck_assert_ptr_nonnull(flow);
+	flow->quiet_since = se_now() - 11 * 1000000000ull;
+	se_cfg.timeout_ms = 10;
+	se_flow_reap_all(qp, true);
+	se_cfg.timeout_ms = 10 * RIG_WAIT_MS;
+	pthread_mutex_unlock(&qp->lock);
+	ck_assert_uint_eq(qp->flow_count, 0);
+}
+
+/*
+ * A receiver has freed the flow of a peer that was silent for too long. The
+ * peer's next message fails, also if the peer has sent few packets before, and
+ * the message after it arrives.
+ */
+START_TEST(message_to_freed_flow_fails)
+{
+	struct rig_node a, b;
+	struct rig_wc wc;
+	struct rig_to to;
+	int i;
+
+	rig_wire(RIG_UDP);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(rig_recv(&b, 1, 0, 64), 0);
+		ck_assert_int_eq(rig_send(&a, &to, 5, 0, 8), 0);
+		ck_assert_msg(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS),
+			      "message %d waits", i);
+		ck_assert_uint_eq(wc.vendor_err,
+				  i == 1 ? SE_REMOTE_BAD_DEST_QPN : SE_OK);
+		ck_assert_int_eq(rig_wait(b.rcq, &wc, NULL, 0), i != 1);
+		if (!i)
+			forget_peer(&b, &a);
+	}
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 Suite *suite_flows(void)
 {
 	Suite *suite = suite_create("flows");
@@ -207,6 +256,7 @@ Suite *suite_flows(void)
 	tcase_add_loop_test(tc, peer_beyond_limit_gets_error, 0, RIG_WIRES);
 	tcase_add_test(tc, missing_descriptor_is_no_failure);
 	tcase_add_test(tc, nak_waits_for_space);
+	tcase_add_test(tc, message_to_freed_flow_fails);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
