@@ -162,8 +162,11 @@ static void se_sweep(bool leaving)
 	closedir(dir);
 }
 
-/* True if the directory is softefa's: it has SE_MARK, or no foreign files. */
-static bool se_dir_ours(void)
+/*
+ * Returns 0 if the directory is softefa's: it has SE_MARK, or no foreign files.
+ * Otherwise returns ENOTEMPTY, or the errno of a directory that it cannot read.
+ */
+static int se_dir_check(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
 	struct dirent *entry;
@@ -171,7 +174,7 @@ static bool se_dir_ours(void)
 	const char *name;
 
 	if (!dir)
-		return false;
+		return errno;
 	while ((entry = readdir(dir))) {
 		name = entry->d_name;
 		marked |= !strcmp(name, SE_MARK);
@@ -180,7 +183,7 @@ static bool se_dir_ours(void)
 			   !se_doorbell_name(name);
 	}
 	closedir(dir);
-	return marked || !foreign;
+	return marked || !foreign ? 0 : ENOTEMPTY;
 }
 
 /*
@@ -211,25 +214,28 @@ static int se_dir_make(void)
 		goto err_report;
 	/* reject the directory of another user, who could read the packets */
 	if (lstat(se_cfg.dir, &st))
-		goto err_report;
+		goto err_retry;
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid()) {
 		errno = EPERM;
 		goto err_report;
 	}
-	if (!se_dir_ours()) {
+	errno = se_dir_check();
+	if (errno == ENOTEMPTY) {
 		fprintf(stderr, "softefa: %s: has foreign files and no "
 			SE_MARK "; set SOFTEFA_DIR to a new or empty directory\n",
 			se_cfg.dir);
 		return ENOTEMPTY;
 	}
-	errno = se_dir_mark(made);
-	if (errno == ENOENT)
-		return EAGAIN; /* another process has removed the directory */
+	if (!errno)
+		errno = se_dir_mark(made);
 	if (errno)
-		goto err_report;
+		goto err_retry;
 	se_sweep(false);
 	return 0;
 
+err_retry:
+	if (errno == ENOENT)
+		return EAGAIN; /* another process has removed the directory */
 err_report:
 	fprintf(stderr, "softefa: %s: %s; set SOFTEFA_DIR to a directory of this user\n",
 		se_cfg.dir, strerror(errno));

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -192,6 +193,20 @@ START_TEST(longest_path_works)
 }
 END_TEST
 
+/* Without descriptors there is no device, and errno has the reason. */
+START_TEST(missing_descriptor_is_reported)
+{
+	struct rlimit limit = { 3, 3 };
+
+	dir_use("limit");
+	ck_assert_int_eq(mkdir(dir, 0700), 0);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert_ptr_null(ibv_get_device_list(NULL));
+	ck_assert_int_eq(errno, EMFILE);
+	ck_assert_int_eq(rmdir(dir), 0);
+}
+END_TEST
+
 Suite *suite_dir(void)
 {
 	Suite *suite = suite_create("dir");
@@ -203,6 +218,7 @@ Suite *suite_dir(void)
 	tcase_add_test(tc, directory_is_removed_by_its_creator);
 	tcase_add_test(tc, invalid_path_gives_no_device);
 	tcase_add_test(tc, longest_path_works);
+	tcase_add_test(tc, missing_descriptor_is_reported);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
