@@ -20,6 +20,7 @@
 #include "softefa.h"
 
 #define SE_MARK ".softefa" /* marks a directory that sweeps may clean */
+#define SE_MADE_MODE 0400  /* mode of the mark if softefa made the directory */
 
 static char se_sys[256];
 static int se_sys_fd = -1;
@@ -188,18 +189,21 @@ static int se_dir_check(void)
 
 /*
  * Creates the mark. "made": this process has created the directory; the mark
- * gets contents, by which se_dir_unmake() may remove the directory.
+ * is then read-only, by which se_dir_unmake() may remove the directory. A mode
+ * exists from the file's creation on, contents do not.
  */
 static int se_dir_mark(bool made)
 {
+	mode_t mode = made ? SE_MADE_MODE : 0600;
 	char path[300];
 	int fd, ret = 0;
 
 	snprintf(path, sizeof(path), "%s/" SE_MARK, se_cfg.dir);
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return errno;
-	if (made && write(fd, "made\n", 5) != 5)
+	/* another process may have created the mark first */
+	if (made && fchmod(fd, mode))
 		ret = errno;
 	close(fd);
 	return ret;
@@ -242,33 +246,40 @@ err_report:
 	return errno;
 }
 
-/*
- * If the directory has no other files, removes the mark, and then the directory
- * if softefa has created it. A process that starts later creates them again.
- */
-static void se_dir_unmake(void)
+/* True if the directory has no file but the mark. */
+static bool se_dir_unused(void)
 {
 	DIR *dir = opendir(se_cfg.dir);
 	struct dirent *entry;
-	struct stat st;
-	char path[300];
 	int others = 0;
 
 	if (!dir)
-		return;
+		return false;
 	while ((entry = readdir(dir)))
 		others += strcmp(entry->d_name, ".") &&
 			  strcmp(entry->d_name, "..") &&
 			  strcmp(entry->d_name, SE_MARK);
 	closedir(dir);
-	if (others)
-		return;
+	return !others;
+}
+
+/*
+ * If the directory has no other files, removes the mark, and then the directory
+ * if softefa has created it. A process that starts later creates them again. If
+ * a process has started since the check, makes the mark again for it.
+ */
+static void se_dir_unmake(void)
+{
+	struct stat st;
+	char path[300];
+
 	snprintf(path, sizeof(path), "%s/" SE_MARK, se_cfg.dir);
-	if (stat(path, &st))
-		return;
-	unlink(path);
-	if (st.st_size)
-		rmdir(se_cfg.dir);
+	while (se_dir_unused() && !stat(path, &st) && !unlink(path)) {
+		if ((st.st_mode & 0777) != SE_MADE_MODE ||
+		    !rmdir(se_cfg.dir) || errno != ENOTEMPTY ||
+		    se_dir_mark(true))
+			return;
+	}
 }
 
 void se_dir_remove(void)

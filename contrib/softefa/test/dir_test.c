@@ -193,6 +193,32 @@ START_TEST(longest_path_works)
 }
 END_TEST
 
+#define STARTS 400
+
+/*
+ * Two rows of processes start and exit without pause, so that the last process
+ * removes the directory while another one starts. Each gets a device, and the
+ * directory is not left behind.
+ */
+START_TEST(processes_start_and_exit_at_the_same_time)
+{
+	int i, status, bad = 0;
+	pid_t pid;
+
+	dir_use("race");
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	for (i = 0; i < STARTS; i++)
+		bad += run_child() != 1;
+	if (!pid)
+		_exit(bad != 0);
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert_int_eq(status, 0);
+	ck_assert_int_eq(bad, 0);
+	ck_assert(!there("."));
+}
+END_TEST
+
 /* Without descriptors there is no device, and errno has the reason. */
 START_TEST(missing_descriptor_is_reported)
 {
@@ -218,6 +244,7 @@ Suite *suite_dir(void)
 	tcase_add_test(tc, directory_is_removed_by_its_creator);
 	tcase_add_test(tc, invalid_path_gives_no_device);
 	tcase_add_test(tc, longest_path_works);
+	tcase_add_test(tc, processes_start_and_exit_at_the_same_time);
 	tcase_add_test(tc, missing_descriptor_is_reported);
 	suite_add_tcase(suite, tc);
 	return suite;
