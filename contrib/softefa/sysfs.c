@@ -328,6 +328,7 @@ static int se_sysfs_root(void)
 		se_sys_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 		if (se_sys_fd < 0) {
 			ret = errno;
+			rmdir(se_sys);
 			continue;
 		}
 		ret = se_lock_file(se_sys_fd);
@@ -368,7 +369,8 @@ static int se_sysfs_dev(struct se_dev *dev)
 	return symlink(target, path) && errno != EEXIST ? errno : 0;
 }
 
-int se_sysfs_make(struct se_dev *devs, int count)
+/* Fills the tree of se_sysfs_root(). Returns 0 or an errno. */
+static int se_sysfs_fill(struct se_dev *devs, int count)
 {
 	static const char *const dirs[] = { "devices", "bus", "bus/efa",
 		"class", "class/infiniband", "class/infiniband_verbs" };
@@ -376,9 +378,6 @@ int se_sysfs_make(struct se_dev *devs, int count)
 	size_t i;
 	int ret;
 
-	ret = se_sysfs_root();
-	if (ret)
-		return ret;
 	for (i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", se_sys, dirs[i]);
 		if (mkdir(path, 0700))
@@ -389,7 +388,19 @@ int se_sysfs_make(struct se_dev *devs, int count)
 	ret = se_write_file(path, "6\n");
 	for (i = 0; !ret && i < (size_t)count; i++)
 		ret = se_sysfs_dev(&devs[i]);
-	if (!ret)
+	return ret;
+}
+
+int se_sysfs_make(struct se_dev *devs, int count)
+{
+	int ret = se_sysfs_root();
+
+	if (ret)
+		return ret;
+	ret = se_sysfs_fill(devs, count);
+	if (ret)
+		se_dir_remove();
+	else
 		setenv("SYSFS_PATH", se_sys, 1);
 	return ret;
 }

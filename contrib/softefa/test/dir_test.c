@@ -4,6 +4,7 @@
 /* softefa removes only its own files from the directory of run-time files. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -233,6 +234,32 @@ START_TEST(missing_descriptor_is_reported)
 }
 END_TEST
 
+/* A process whose start fails leaves no files behind. */
+START_TEST(failed_start_leaves_no_files)
+{
+	struct rlimit limit = { 0, 0 };
+	int status;
+	pid_t pid;
+
+	dir_use("full");
+	if (_i)
+		ck_assert_int_eq(mkdir(dir, 0700), 0);
+	pid = fork();
+	if (!pid) {
+		/* files can be created, but not written, as without space */
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		exit(!ibv_get_device_list(NULL));
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), 1);
+	if (_i)
+		ck_assert_int_eq(rmdir(dir), 0);
+	ck_assert(!there("."));
+}
+END_TEST
+
 Suite *suite_dir(void)
 {
 	Suite *suite = suite_create("dir");
@@ -246,6 +273,7 @@ Suite *suite_dir(void)
 	tcase_add_test(tc, longest_path_works);
 	tcase_add_test(tc, processes_start_and_exit_at_the_same_time);
 	tcase_add_test(tc, missing_descriptor_is_reported);
+	tcase_add_loop_test(tc, failed_start_leaves_no_files, 0, 2);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
