@@ -52,16 +52,17 @@ bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write)
  * All four accesses are sequentially consistent, so at least one of the two
  * loads returns the other function's value.
  */
-struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
+struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t key, uint64_t addr,
 			      uint64_t len, uint32_t access)
 {
-	struct se_mr_entry *entry = se_mr_find(qp->dev, rkey);
+	struct se_mr_entry *entry = se_mr_find(qp->dev, key);
 
 	if (!entry)
 		return NULL;
 	atomic_fetch_add(&entry->users, 1);
-	if (atomic_load(&entry->key) == rkey &&
-	    entry->pd == qp->ex.qp_base.pd && (entry->access & access) &&
+	if (atomic_load(&entry->key) == key &&
+	    entry->pd == qp->ex.qp_base.pd &&
+	    (entry->access & access) == access &&
 	    se_mr_covers(entry, addr, len))
 		return entry;
 	se_mr_unpin(entry);
@@ -71,6 +72,35 @@ struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
 void se_mr_unpin(struct se_mr_entry *entry)
 {
 	atomic_fetch_sub_explicit(&entry->users, 1, memory_order_release);
+}
+
+void se_mr_unpin_list(struct se_mr_entry **pins, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		if (pins[i])
+			se_mr_unpin(pins[i]);
+	}
+}
+
+bool se_mr_pin_list(struct se_qp *qp, const struct ibv_sge *sge, int count,
+		    uint32_t access, struct se_mr_entry **pins)
+{
+	int i;
+
+	for (i = 0; i < count; i++) {
+		pins[i] = NULL;
+		if (!sge[i].length)
+			continue;
+		pins[i] = se_mr_pin(qp, sge[i].lkey, sge[i].addr,
+				    sge[i].length, access);
+		if (!pins[i]) {
+			se_mr_unpin_list(pins, i);
+			return false;
+		}
+	}
+	return true;
 }
 
 /*

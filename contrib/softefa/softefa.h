@@ -217,12 +217,20 @@ bool se_forked(void);
 bool se_mr_local_ok(struct se_qp *qp, const struct ibv_sge *sge, bool write);
 
 /*
- * Pins and returns the region with this rkey. NULL: no such region, or it does
+ * Pins and returns the region with this key. NULL: no such region, or it does
  * not permit the access. ibv_dereg_mr() of the region waits for se_mr_unpin().
  */
-struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t rkey, uint64_t addr,
+struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t key, uint64_t addr,
 			      uint64_t len, uint32_t access);
 void se_mr_unpin(struct se_mr_entry *entry);
+
+/*
+ * Pins the regions of the elements in pins[count]. Returns false, and pins
+ * none, if the key of an element with data is wrong or permits no such access.
+ */
+bool se_mr_pin_list(struct se_qp *qp, const struct ibv_sge *sge, int count,
+		    uint32_t access, struct se_mr_entry **pins);
+void se_mr_unpin_list(struct se_mr_entry **pins, int count);
 
 /* ah.c */
 uint16_t se_ah_find(struct se_dev *dev, const union ibv_gid *gid);

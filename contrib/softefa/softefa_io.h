@@ -249,6 +249,13 @@ void se_flow_nak(struct se_qp *qp, struct se_flow *flow,
 void se_flow_header(struct se_qp *qp, struct se_flow *flow,
 		    struct se_pkt *pkt);
 bool se_flow_idle(const struct se_flow *flow);
+/*
+ * Ends the operation of the slot's packet with "status". The packet becomes
+ * VOID, without data but with its number, because the peer must receive all
+ * numbers.
+ */
+void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
+		  enum se_status status);
 void se_op_finish(struct se_qp *qp, struct se_op *op);
 /* Ends the operation if it is complete. */
 void se_op_check(struct se_qp *qp, struct se_op *op);

@@ -119,26 +119,32 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 }
 
 /*
- * Pins the data of a packet of a read response. Each transmission pins again,
- * because the application may have deregistered the region in between. Returns
- * NULL if the packet has no such data, or if the region is deregistered. In the
- * second case, changes the packet into one that aborts the response.
+ * Pins the payload of a packet. Each transmission pins again, because the
+ * application may have deregistered the region in between. If it has, changes
+ * the packet into one without payload: it aborts the read response, or is VOID
+ * and ends the operation. Returns the number of pins.
  */
-static struct se_mr_entry *se_slot_pin(struct se_qp *qp, struct se_slot *slot)
+static int se_slot_pin(struct se_qp *qp, struct se_flow *flow,
+		       struct se_slot *slot, struct se_mr_entry **pins)
 {
 	struct se_op *op = slot->op;
-	struct se_mr_entry *entry;
+	struct ibv_sge part;
 
-	if (!op || op->kind != SE_OP_RESPONSE || !slot->len)
-		return NULL;
-	entry = se_mr_pin(qp, op->rkey, op->raddr + slot->off, slot->len,
-			  IBV_ACCESS_REMOTE_READ);
-	if (entry)
-		return entry;
+	if (!op || !slot->len || op->is_inline || slot->type == SE_PKT_READ)
+		return 0;
+	if (op->kind != SE_OP_RESPONSE) {
+		if (se_mr_pin_list(qp, op->sge, op->sge_count, 0, pins))
+			return op->sge_count;
+		se_slot_void(qp, flow, slot, SE_INVALID_LKEY);
+		return 0;
+	}
+	part = (struct ibv_sge){ op->raddr + slot->off, slot->len, op->rkey };
+	if (se_mr_pin_list(qp, &part, 1, IBV_ACCESS_REMOTE_READ, pins))
+		return 1;
 	op->status = SE_REMOTE_BAD_ADDRESS;
 	slot->flags = SE_PKT_ABORT;
 	slot->len = 0;
-	return NULL;
+	return 0;
 }
 
 static int se_slot_tx(struct se_qp *qp, struct se_flow *flow,
@@ -161,15 +167,14 @@ static bool se_slot_put(struct se_qp *qp, struct se_flow *flow, uint32_t seq,
 			uint64_t now)
 {
 	struct se_slot *slot = &flow->slot[seq % SE_WINDOW];
-	struct se_mr_entry *pinned;
-	int ret;
+	struct se_mr_entry *pins[SE_MAX_SQ_SGE];
+	int ret, count;
 
 	if (se_slot_faulty(qp, flow, slot, seq, now))
 		return true;
-	pinned = se_slot_pin(qp, slot);
+	count = se_slot_pin(qp, flow, slot, pins);
 	ret = se_slot_tx(qp, flow, slot, seq);
-	if (pinned)
-		se_mr_unpin(pinned);
+	se_mr_unpin_list(pins, count);
 	if (ret > 0) {
 		se_flow_fail(qp, flow, (enum se_status)ret);
 		return false;

@@ -166,13 +166,8 @@ static void se_op_dequeue(struct se_flow *flow, struct se_op *op)
 	op->queued = false;
 }
 
-/*
- * Ends the operation of the slot's packet with "status". The packet becomes
- * VOID, without data but with its number, because the peer must receive all
- * numbers.
- */
-static void se_slot_void(struct se_qp *qp, struct se_flow *flow,
-			 struct se_slot *slot, enum se_status status)
+void se_slot_void(struct se_qp *qp, struct se_flow *flow, struct se_slot *slot,
+		  enum se_status status)
 {
 	struct se_op *op = slot->op;
 

@@ -52,6 +52,22 @@ static struct se_op *se_read_find(struct se_qp *qp, const struct se_pkt *pkt)
 	return op;
 }
 
+/* Stores the data, or ends the read if its region has been deregistered. */
+static void se_read_store(struct se_qp *qp, struct se_op *op,
+			  const struct se_pkt *pkt, const void *data)
+{
+	struct se_mr_entry *pins[SE_MAX_SQ_SGE];
+
+	if (!se_mr_pin_list(qp, op->sge, op->sge_count, IBV_ACCESS_LOCAL_WRITE,
+			    pins)) {
+		op->status = SE_INVALID_LKEY;
+		return;
+	}
+	se_op_scatter(op, pkt->raddr, data, pkt->len);
+	se_mr_unpin_list(pins, op->sge_count);
+	op->got += pkt->len;
+}
+
 void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 {
 	struct se_op *op = se_read_find(qp, pkt);
@@ -60,8 +76,8 @@ void se_read_data(struct se_qp *qp, const struct se_pkt *pkt, const void *data)
 		return;
 	if (pkt->flags & SE_PKT_ABORT)
 		op->status = SE_REMOTE_BAD_ADDRESS;
-	se_op_scatter(op, pkt->raddr, data, pkt->len);
-	op->got += pkt->len;
+	if (pkt->len)
+		se_read_store(qp, op, pkt, data);
 	se_op_check(qp, op);
 }
 

@@ -162,18 +162,6 @@ static void se_recv_fill(const struct se_recv *recv, uint64_t skip,
 	}
 }
 
-static bool se_recv_keys_ok(struct se_qp *qp, const struct se_recv *recv)
-{
-	int i;
-
-	for (i = 0; i < recv->sge_count; i++) {
-		if (recv->sge[i].length &&
-		    !se_mr_local_ok(qp, &recv->sge[i], true))
-			return false;
-	}
-	return true;
-}
-
 static uint16_t se_flow_ahn(struct se_qp *qp, struct se_flow *flow)
 {
 	uint32_t gen = atomic_load_explicit(&qp->dev->ah_gen,
@@ -210,6 +198,7 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 	uint64_t grh = qp->ud ? SE_GRH_LEN : 0;
 	struct se_recv *recv = se_recv_next(qp);
 	struct se_cqe cqe = { .opcode = IBV_WC_SEND };
+	struct se_mr_entry *pins[SE_MAX_RQ_SGE];
 
 	if (!recv)
 		return SE_REMOTE_RNR;
@@ -217,10 +206,13 @@ static enum se_status se_take_send(struct se_qp *qp, struct se_flow *flow,
 		return SE_REMOTE_BAD_LENGTH;
 	cqe.wr_id = recv->wr_id;
 	cqe.byte_len = (uint32_t)(grh + pkt->len);
-	if (se_recv_keys_ok(qp, recv))
+	if (se_mr_pin_list(qp, recv->sge, recv->sge_count,
+			   IBV_ACCESS_LOCAL_WRITE, pins)) {
 		se_recv_fill(recv, grh, data, pkt->len);
-	else
+		se_mr_unpin_list(pins, recv->sge_count);
+	} else {
 		cqe.status = SE_INVALID_LKEY;
+	}
 	se_recv_claim(qp);
 	se_recv_done(qp, flow, pkt, &cqe);
 	return cqe.status ? SE_REMOTE_BAD_STATUS : SE_OK;

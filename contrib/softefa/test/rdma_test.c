@@ -281,6 +281,48 @@ START_TEST(region_closed_during_read_fails)
 END_TEST
 
 /*
+ * An operation fails if its local region is deregistered. The device must not
+ * access the memory, which the program may then have freed.
+ */
+START_TEST(local_region_closed_during_rdma_fails)
+{
+	enum ibv_wr_opcode op = _i / RIG_WIRES ? IBV_WR_RDMA_READ :
+						 IBV_WR_RDMA_WRITE;
+	struct rig_node a, b, part;
+	struct rig_wc wc;
+	struct rig_to to;
+
+	rig_wire(_i % RIG_WIRES);
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	rig_to_node(&b, &a);
+	part = a;
+	part.buf = mmap(NULL, HALF, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ck_assert_ptr_ne(part.buf, MAP_FAILED);
+	part.mr = ibv_reg_mr(a.pd, part.buf, HALF, rig_access());
+	ck_assert_ptr_nonnull(part.mr);
+	ck_assert_int_eq(rig_rdma(&part, &to, op, 7, 0, HALF, b.mr->rkey,
+				  (uintptr_t)b.buf), 0);
+	while (rig_stats(&a).rx_pkts + rig_stats(&b).rx_pkts < 10) {
+		rig_progress(&b);
+		rig_progress(&a);
+	}
+	ck_assert(!rig_poll(a.scq, &wc));
+	ck_assert_int_eq(ibv_dereg_mr(part.mr), 0);
+	ck_assert_int_eq(munmap(part.buf, HALF), 0);
+	ck_assert(rig_wait(a.scq, &wc, &b, RIG_WAIT_MS));
+	ck_assert_uint_eq(wc.wr_id, 7);
+	ck_assert_uint_eq(wc.vendor_err, SE_INVALID_LKEY);
+	/* the flow still works */
+	rdma_once(&a, &b, op, 100000);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
+/*
  * If an initiator does not poll for a long time, the target drops the flow and
  * the response. The read then fails, and the initiator's next read succeeds.
  */
@@ -384,6 +426,8 @@ Suite *suite_rdma(void)
 	tcase_add_loop_test(tc, unsolicited_write_consumes_no_receive, 0,
 			    RIG_WIRES);
 	tcase_add_loop_test(tc, region_closed_during_read_fails, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, local_region_closed_during_rdma_fails, 0,
+			    2 * RIG_WIRES);
 	tcase_add_loop_test(tc, dereg_waits_for_copy, 0, RIG_WIRES);
 	tcase_add_test(tc, read_of_silent_initiator_fails);
 	suite_add_tcase(suite, tc);
