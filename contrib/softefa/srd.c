@@ -104,6 +104,8 @@ static bool se_slot_faulty(struct se_qp *qp, struct se_flow *flow,
 		if (hold) {
 			slot->state = SE_SLOT_WAIT;
 			slot->time = now + hold * 1000;
+			if (slot->time < flow->due)
+				flow->due = slot->time;
 			return true;
 		}
 	}

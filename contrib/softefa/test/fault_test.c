@@ -319,6 +319,33 @@ START_TEST(bad_values_are_ignored)
 }
 END_TEST
 
+/*
+ * The device sends a held packet when its time has come, also if no other
+ * packet of the flow needs attention then.
+ */
+START_TEST(held_packet_is_sent_in_time)
+{
+	struct rig_node a, b;
+	struct se_flow *flow;
+	struct rig_to to;
+
+	rig_wire(RIG_SHM);
+	rig_env("SOFTEFA_REORDER", "1");
+	rig_open(&a, NULL);
+	rig_open(&b, NULL);
+	to = rig_to_node(&a, &b);
+	ck_assert_int_eq(rig_send(&a, &to, 1, 0, 8), 0);
+	flow = se_flow_find((struct se_qp *)a.qp, &b.gid, b.qp->qp_num);
+	while (flow->slot[0].state != SE_SLOT_SENT)
+		rig_progress(&a);
+	ck_assert_int_eq(rig_send(&a, &to, 2, 0, 8), 0);
+	ck_assert_int_eq(flow->slot[1].state, SE_SLOT_WAIT);
+	ck_assert_uint_le(flow->due, flow->slot[1].time);
+	rig_close(&a);
+	rig_close(&b);
+}
+END_TEST
+
 Suite *suite_faults(void)
 {
 	int rows = sizeof(fault_cases) / sizeof(fault_cases[0]);
@@ -333,6 +360,7 @@ Suite *suite_faults(void)
 			    RIG_WIRES);
 	tcase_add_test(tc, seed_selects_faults);
 	tcase_add_test(tc, bad_values_are_ignored);
+	tcase_add_test(tc, held_packet_is_sent_in_time);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
