@@ -207,9 +207,14 @@ int se_lock_file(int fd);
 bool se_file_orphaned(int fd);
 bool se_ring_name(const char *name);
 
-/* fork.c: descriptors that must not survive in a forked child */
+/*
+ * fork.c: descriptors that a forked child closes. se_fork_open() and
+ * se_fork_socket() return -1 on failure, with errno. A fork in another thread
+ * waits for the end of these functions.
+ */
 void se_fork_init(void);
-void se_fork_add(int fd);
+int se_fork_open(const char *path, int flags);
+int se_fork_socket(void);
 void se_fork_close(int fd);
 bool se_forked(void);
 

@@ -325,18 +325,16 @@ static int se_sysfs_root(void)
 			continue;
 		}
 		snprintf(path, sizeof(path), "%s/lock", se_sys);
-		se_sys_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+		se_sys_fd = se_fork_open(path, O_RDWR | O_CREAT);
 		if (se_sys_fd < 0) {
 			ret = errno;
 			rmdir(se_sys);
 			continue;
 		}
 		ret = se_lock_file(se_sys_fd);
-		if (!ret) {
-			se_fork_add(se_sys_fd);
+		if (!ret)
 			return 0;
-		}
-		close(se_sys_fd);
+		se_fork_close(se_sys_fd);
 		se_sys_fd = -1;
 	}
 	return ret;

@@ -40,7 +40,7 @@ static int se_shm_create(struct se_shm_qp *sq)
 	struct stat st;
 	int ret;
 
-	sq->fd = open(sq->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	sq->fd = se_fork_open(sq->path, O_RDWR | O_CREAT | O_EXCL);
 	if (sq->fd < 0)
 		return errno;
 	ret = se_lock_file(sq->fd);
@@ -50,7 +50,7 @@ static int se_shm_create(struct se_shm_qp *sq)
 		sq->id = se_shm_id(&st);
 		return 0;
 	}
-	close(sq->fd);
+	se_fork_close(sq->fd);
 	return ret == ESTALE ? EEXIST : ret;
 }
 
@@ -129,7 +129,6 @@ static int se_shm_open(struct se_qp *qp)
 			       qp->rcq->ex.channel || qp->scq->ex.channel);
 	if (ret)
 		goto err_unmap;
-	se_fork_add(sq->fd);
 	qp->wire_qp = sq;
 	/* pairs with the acquire in se_ring_valid() */
 	atomic_store_explicit(&sq->ring->magic, SE_RING_MAGIC,
@@ -140,7 +139,7 @@ err_unmap:
 	munmap(sq->ring, sq->size);
 err_remove:
 	unlink(sq->path);
-	close(sq->fd);
+	se_fork_close(sq->fd);
 	se_qpn_release(qp->dev, qp->ex.qp_base.qp_num);
 err_free:
 	free(sq);

@@ -41,7 +41,7 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	int fd, on = 1, size = SE_UDP_BUFFER;
 	socklen_t len = sizeof(sin);
 
-	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = se_fork_socket();
 	if (fd < 0)
 		return -1;
 	/*
@@ -55,7 +55,7 @@ static int se_udp_socket(struct in_addr addr, uint32_t *port)
 	if (setsockopt(fd, IPPROTO_IP, IP_RECVERR, &on, sizeof(on)) ||
 	    bind(fd, (struct sockaddr *)&sin, len) ||
 	    getsockname(fd, (struct sockaddr *)&sin, &len)) {
-		close(fd);
+		se_fork_close(fd);
 		return -1;
 	}
 	*port = ntohs(sin.sin_port);
@@ -77,10 +77,9 @@ static int se_udp_open(struct se_qp *qp)
 		if (se_qpn_take(qp->dev, port)) {
 			qp->ex.qp_base.qp_num = port;
 			qp->wire_qp = uq;
-			se_fork_add(uq->fd);
 			return 0;
 		}
-		close(uq->fd);
+		se_fork_close(uq->fd);
 	}
 	free(uq);
 	return i < 10000 ? errno : ENOMEM;

@@ -29,6 +29,7 @@ int main(void)
 	srunner_add_suite(runner, suite_ring());
 	srunner_add_suite(runner, suite_strict());
 	srunner_add_suite(runner, suite_forged());
+	srunner_add_suite(runner, suite_fork());
 	srunner_add_suite(runner, suite_dir());
 	srunner_add_suite(runner, suite_flows());
 	srunner_add_suite(runner, suite_drive());

@@ -143,6 +143,7 @@ Suite *suite_notify(void);
 Suite *suite_ring(void);
 Suite *suite_strict(void);
 Suite *suite_forged(void);
+Suite *suite_fork(void);
 Suite *suite_dir(void);
 Suite *suite_flows(void);
 Suite *suite_drive(void);
