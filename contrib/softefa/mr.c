@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -103,11 +104,8 @@ bool se_mr_pin_list(struct se_qp *qp, const struct ibv_sge *sge, int count,
 	return true;
 }
 
-/*
- * True if the memory's first and last byte are mapped. The kernel checks all
- * pages; this function does not check those in between.
- */
-static bool se_mr_mapped(const char *addr, size_t len)
+/* True if the memory's first and last byte are readable. */
+static bool se_mr_readable(const char *addr, size_t len)
 {
 	char byte[2];
 	struct iovec local = { byte, 2 };
@@ -115,13 +113,24 @@ static bool se_mr_mapped(const char *addr, size_t len)
 		{ (void *)(uintptr_t)addr, 1 },
 		{ (void *)(uintptr_t)(addr + len - 1), 1 },
 	};
-
 	ssize_t ret;
 
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
-		return errno != EFAULT; /* no permission: assume it is mapped */
+		return errno != EFAULT; /* no permission: assume it is */
 	return ret == 2;
+}
+
+/*
+ * True if all pages of the memory are mapped. With MS_ASYNC, msync() writes
+ * nothing, but fails if a page is not mapped.
+ */
+static bool se_mr_mapped(const char *addr, size_t len)
+{
+	size_t skip = (uintptr_t)addr % (uintptr_t)sysconf(_SC_PAGESIZE);
+
+	return !msync((void *)(uintptr_t)(addr - skip), len + skip, MS_ASYNC) ||
+	       errno != ENOMEM;
 }
 
 #define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
@@ -177,13 +186,13 @@ SE_EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr,
 	uint32_t key;
 
 	errno = se_mr_access_check(access);
-	if (!errno && !length)
+	if (!errno && (!length || length > UINTPTR_MAX - (uintptr_t)addr))
 		errno = EINVAL;
 	if (!errno && iova != (uintptr_t)addr)
 		errno = EOPNOTSUPP;
 	if (errno)
 		return NULL;
-	if (!se_mr_mapped(addr, length)) {
+	if (!se_mr_mapped(addr, length) || !se_mr_readable(addr, length)) {
 		errno = EFAULT;
 		return NULL;
 	}

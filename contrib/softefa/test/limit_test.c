@@ -158,7 +158,7 @@ END_TEST
 
 START_TEST(unmapped_memory_is_rejected)
 {
-	size_t len = 2 * (size_t)getpagesize();
+	size_t page = (size_t)getpagesize(), len = 4 * page;
 	struct ibv_context *ctx = rig_context(0);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	char *mem;
@@ -167,9 +167,16 @@ START_TEST(unmapped_memory_is_rejected)
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	ck_assert_ptr_ne(mem, MAP_FAILED);
 	ck_assert_ptr_nonnull(ibv_reg_mr(pd, mem, len, 0));
-	munmap(mem + len / 2, len / 2);
-	ck_assert_ptr_null(ibv_reg_mr(pd, mem, len, 0));
+	/* the end of the region is behind the end of the address space */
+	ck_assert_ptr_null(ibv_reg_mr(pd, mem + 2, SIZE_MAX, 0));
+	ck_assert_int_eq(errno, EINVAL);
+	munmap(mem + page, page);
+	ck_assert_ptr_null(ibv_reg_mr(pd, mem + 8, len - 16, 0));
 	ck_assert_int_eq(errno, EFAULT);
+	munmap(mem + len - page, page);
+	ck_assert_ptr_null(ibv_reg_mr(pd, mem + 2 * page, 2 * page, 0));
+	ck_assert_int_eq(errno, EFAULT);
+	ck_assert_ptr_nonnull(ibv_reg_mr(pd, mem + 2 * page + 8, 8, 0));
 }
 END_TEST
 
