@@ -59,7 +59,8 @@ if [ -e "$lib/chosen" ]; then
 	LD_LIBRARY_PATH=${path%/*}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 	export LD_LIBRARY_PATH
 fi
-PATH=${path%/lib*}/bin:$PATH
+# the programs of this libfabric: PREFIX/bin, for PREFIX/lib*/.../libfabric.so
+PATH=${path%/lib*/libfabric*}/bin:$PATH
 program=$(command -v fi_pingpong) ||
 	cannot "fi_pingpong is missing; install libfabric's programs" \
 		"(Debian: libfabric-bin)"
