@@ -64,6 +64,8 @@ static int info_copy_try(void)
 
 	if (pipe(ready))
 		return errno;
+	/* if the parent ignores it, waitpid() returns no exit status */
+	signal(SIGCHLD, SIG_DFL);
 	source = fork();
 	if (!source)
 		info_copy_source(ready[1]);
