@@ -27,9 +27,13 @@ static bool info_ptracer(void)
 	return !info_is_off(getenv("FI_OFI_DUO_PTRACER"));
 }
 
-/* Writes a byte to "ready", then waits to be killed. */
+/*
+ * Writes a byte to "ready", then waits to be killed. Ends with fi_duo_info: by
+ * a signal, or, if fi_duo_info ended before prctl(), because nobody reads.
+ */
 static void info_copy_source(int ready)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (info_ptracer())
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	memcpy(info_word, "source", sizeof(info_word));
@@ -67,8 +71,10 @@ static int info_copy_try(void)
 	/* if the parent ignores it, waitpid() returns no exit status */
 	signal(SIGCHLD, SIG_DFL);
 	source = fork();
-	if (!source)
+	if (!source) {
+		close(ready[0]);
 		info_copy_source(ready[1]);
+	}
 	close(ready[1]);
 	if (source > 0 && read(ready[0], &byte, 1) == 1) {
 		reader = fork();
