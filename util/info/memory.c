@@ -25,6 +25,11 @@
 #define INFO_SHM_EP 16
 /* Space of an endpoint's record on a tmpfs, bytes */
 #define INFO_RECORD 4096
+/*
+ * Largest page of a kernel, bytes. "No limit" in version 1 of cgroups is
+ * LLONG_MAX in whole pages.
+ */
+#define INFO_CGROUP_PAGE 65536
 
 static unsigned long info_mib(unsigned long long bytes)
 {
@@ -242,7 +247,7 @@ static unsigned long long info_cgroup_limit(const char *root, char *path,
 		snprintf(name, sizeof(name), "%s%s/%s", root, path, file);
 		/* no limit is "max" or, in version 1, the largest number */
 		if (info_read_number(name, &number) && number > 0 &&
-		    number < LLONG_MAX / 4096 * 4096 &&
+		    number < LLONG_MAX / INFO_CGROUP_PAGE * INFO_CGROUP_PAGE &&
 		    (!limit || (unsigned long long) number < limit))
 			limit = (unsigned long long) number;
 		slash = strrchr(path, '/');
