@@ -108,6 +108,15 @@ static unsigned long long info_avail_mib(const struct statvfs *space)
 	       INFO_MIB;
 }
 
+/* Returns the size, MiB, with which a tmpfs has NEED MiB free, as remedy. */
+static unsigned long info_size_for(const struct statvfs *space,
+				   unsigned long need)
+{
+	return need + info_mib((unsigned long long) (space->f_blocks -
+						     space->f_bfree) *
+			       space->f_frsize);
+}
+
 /* Checks the directory of the records. */
 static void info_check_records(int ranks)
 {
@@ -131,7 +140,8 @@ static void info_check_records(int ranks)
 			   "messages", dir, info_avail_mib(&space), ranks,
 			   need);
 		info_remedy("remove files there, or mount -o "
-			    "remount,size=%luM %s", need, dir);
+			    "remount,size=%luM %s", info_size_for(&space, need),
+			    dir);
 	} else {
 		info_found("registry", INFO_OK, "%s has %llu MiB free, %d "
 			   "ranks need %lu", dir, info_avail_mib(&space),
@@ -172,7 +182,8 @@ static void info_check_shm_space(int ranks)
 		info_remedy("mount -o remount,size=%luM " INFO_SHM "; docker "
 			    "--shm-size=%lum; Kubernetes: emptyDir of medium "
 			    "Memory, sizeLimit %luMi; AWS Batch: "
-			    "sharedMemorySize %lu", need, need, need, need);
+			    "sharedMemorySize %lu", info_size_for(&space, need),
+			    need, need, need);
 	} else {
 		info_found("shm", INFO_OK, INFO_SHM " has %llu MiB free, %d "
 			   "ranks need %lu", avail, ranks, need);
