@@ -3,9 +3,11 @@
 
 /* fi_duo_info(1): options, order of the checks, output, exit status. */
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "config.h"
@@ -171,6 +173,16 @@ static bool info_needs_mpi(const struct mpi_job *job)
 	       job->launch.rank >= 0;
 }
 
+/* Returns STATUS, or that of an error if the output has not been written. */
+static int info_written(int status)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return status;
+	fprintf(stderr, "fi_duo_info: the output is incomplete: %s; write it "
+		"to another file\n", strerror(errno));
+	return INFO_EXIT_ERROR;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option long_options[] = {
@@ -207,9 +219,9 @@ int main(int argc, char **argv)
 	}
 	if (options.mpi) {
 		options.job.json = options.json;
-		return mpi_run(&options.job);
+		return info_written(mpi_run(&options.job));
 	}
 	info_check_all((int) options.ranks);
 	info_print((int) options.ranks, options.json, options.table);
-	return info_exit_status();
+	return info_written(info_exit_status());
 }
