@@ -96,13 +96,34 @@ void info_print_text(void)
 	}
 }
 
+/*
+ * Returns the length of the character of UTF-8 at TEXT, or 0 if its bytes are
+ * no such character; 0 for ASCII, too.
+ */
+static int info_utf8(const unsigned char *text)
+{
+	int len = *text >= 0xc2 && *text < 0xe0 ? 2 :
+		  *text >= 0xe0 && *text < 0xf0 ? 3 :
+		  *text >= 0xf0 && *text < 0xf5 ? 4 : 0, i;
+
+	for (i = 1; i < len; i++)
+		if ((text[i] & 0xc0) != 0x80)
+			return 0;
+	return len;
+}
+
 void info_print_string(const char *text)
 {
 	const unsigned char *c;
+	int len;
 
 	putchar('"');
 	for (c = (const unsigned char *) text; *c; c++) {
-		if (*c == '"' || *c == '\\')
+		len = info_utf8(c);
+		if (len) {
+			fwrite(c, 1, (size_t) len, stdout);
+			c += len - 1;
+		} else if (*c == '"' || *c == '\\')
 			printf("\\%c", *c);
 		else if (*c < 0x20 || *c >= 0x7f)
 			printf("\\u%04x", *c);
