@@ -15,14 +15,17 @@ static bool info_ends_with(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);
 
-	return len >= end_len && !strcmp(text + len - end_len, end);
+	return len >= end_len && !strcasecmp(text + len - end_len, end);
 }
 
 static char info_filter[512];	/* the caller's FI_PROVIDER */
 /* the caller's FI_HOOK selects the hook of ofi_duo */
 static bool info_hooked;
 
-/* Properties of a comma-separated list of provider names. */
+/*
+ * Properties of a comma-separated list of provider names. libfabric ignores the
+ * case of names.
+ */
 struct info_names {
 	bool efa;		/* one name is "efa" */
 	bool wraps;		/* one name ends in ";ofi_duo" */
@@ -37,7 +40,7 @@ static struct info_names info_read_names(const struct info_fabric *fabric,
 
 	snprintf(copy, sizeof(copy), "%s", names);
 	while ((name = strsep(&next, ","))) {
-		found.efa |= !strcmp(name, "efa");
+		found.efa |= !strcasecmp(name, "efa");
 		if (!info_ends_with(name, INFO_SUFFIX))
 			continue;
 		found.wraps = true;
@@ -70,7 +73,7 @@ void info_check_filter(const struct info_fabric *fabric, const char *offered)
 		info_remedy("use one that libfabric returns, in quotes: "
 			    "FI_PROVIDER=%.*s",
 			    (int) strcspn(offered, ","), offered);
-	} else if (info_filter[0] == '^' && strstr(info_filter, "ofi_duo")) {
+	} else if (info_filter[0] == '^' && strcasestr(info_filter, "ofi_duo")) {
 		info_found("provider", INFO_WARNING, "FI_PROVIDER=%s excludes "
 			   "ofi_duo", info_filter);
 		info_remedy("FI_PROVIDER=%.*s",
