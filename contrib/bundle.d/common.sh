@@ -28,12 +28,21 @@ usage()
 	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
 }
 
+# version_of TOOL FILE: prints version and path of the library FILE. If it fails, prints
+# the reason, also on stdout; only then the loader's warnings, such as those about
+# LD_PRELOAD, are among the output.
+version_of()
+{
+	"$1" "$2" 2>/dev/null || "$1" "$2" 2>&1
+}
+
 # libfabric_found TOOLS [FILE]: prints version and path of a libfabric, as "2.1
 # /path/libfabric.so.1.28.0". TOOLS: directory of libfabric-version. FILE: a library,
 # its directory or its prefix. Without FILE, prints the first of these that exists:
 # - the libfabric that the user selected with ofi_duo-select;
 # - the libfabric that the loader finds;
 # - the EFA installer's libfabric.
+# If there is none, prints the reason, also on stdout.
 libfabric_found()
 {
 	tool=$1/libfabric-version
@@ -46,16 +55,16 @@ libfabric_found()
 	fi
 	if [ -f "$2" ]; then
 		# dlopen() would search a name without a slash
-		"$tool" "$(readlink -f "$2")"
+		version_of "$tool" "$(readlink -f "$2")"
 		return
 	fi
 	for file in "$2/libfabric.so.1" "$2/lib/libfabric.so.1" \
 		"$2/lib64/libfabric.so.1" "$2"/lib/*/libfabric.so.1; do
 		[ -e "$file" ] || continue
-		"$tool" "$file"
+		version_of "$tool" "$file"
 		return
 	done
-	echo "no libfabric.so.1${2:+, nor in $2}" >&2
+	echo "no libfabric.so.1${2:+, nor in $2}"
 	return 1
 }
 

@@ -49,7 +49,7 @@ case ${1:-} in
 -*) die "not tested" "'$1' is no option" "see duo_test.sh --help";;
 esac
 
-found=$(libfabric_found "$lib" 2>&1) || cannot "$found"
+found=$(libfabric_found "$lib") || cannot "$found"
 version=${found%% *} path=${found#* }
 modules=$(modules_for "$lib" "$version") || cannot "no module for libfabric" \
 	"$version ($path), only for $(modules_in "$lib")"

@@ -92,7 +92,7 @@ check_loader()
 {
 	[ -n "$libfabric" ] || return 0
 	[ -z "$minimal" ] && [ "$(id -u)" -eq 0 ] && return
-	loads=$(libfabric_found "$tools" 2>&1) || true
+	loads=$(libfabric_found "$tools") || true
 	[ "$loads" = "$found" ] || [ -n "$no_verify" ] ||
 		die "cannot install" "programs load $loads, not $found" \
 			"set LD_LIBRARY_PATH to its directory, or use -n"
@@ -114,7 +114,7 @@ option noexec?)" "unpack the bundle elsewhere";;
 		die "cannot install" "this bundle is for $distro: $error" \
 			"take one for this system";;
 	esac
-	if ! found=$(libfabric_found "$tools" ${libfabric:+"$libfabric"} 2>&1)
+	if ! found=$(libfabric_found "$tools" ${libfabric:+"$libfabric"})
 	then
 		[ -n "$no_verify" ] || die "cannot install" "$found" \
 			"install libfabric first, or -n, and run \
