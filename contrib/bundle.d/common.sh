@@ -46,11 +46,13 @@ version_of()
 libfabric_found()
 {
 	tool=$1/libfabric-version
+	reason=
 	if [ $# -eq 1 ] && [ -e "$1/chosen" ]; then
 		set -- "$1" "$(readlink "$1/chosen")"
 	fi
 	if [ $# -eq 1 ]; then
 		"$tool" 2>/dev/null && return
+		reason="$("$tool" 2>&1 >/dev/null || true), and "
 		set -- "$1" "$efa_prefix"
 	fi
 	if [ -f "$2" ]; then
@@ -64,7 +66,7 @@ libfabric_found()
 		version_of "$tool" "$file"
 		return
 	done
-	echo "no libfabric.so.1${2:+, nor in $2}"
+	echo "${reason}there is no libfabric.so.1 in $2"
 	return 1
 }
 
