@@ -6,6 +6,7 @@
 # that they run on minimal systems.
 
 efa_prefix=/opt/amazon/efa
+default=''	# not empty: do not use the libfabric that the user selected
 # check_bundle() reads messages of the shell and of the loader.
 LC_ALL=C
 export LC_ALL
@@ -39,7 +40,7 @@ version_of()
 # libfabric_found TOOLS [FILE]: prints version and path of a libfabric, as "2.1
 # /path/libfabric.so.1.28.0". TOOLS: directory of libfabric-version. FILE: a library,
 # its directory or its prefix. Without FILE, prints the first of these that exists:
-# - the libfabric that the user selected with ofi_duo-select;
+# - the libfabric that the user selected with ofi_duo-select, unless $default is set;
 # - the libfabric that the loader finds;
 # - the EFA installer's libfabric.
 # If there is none, prints the reason, also on stdout.
@@ -47,7 +48,7 @@ libfabric_found()
 {
 	tool=$1/libfabric-version
 	reason=
-	if [ $# -eq 1 ] && [ -e "$1/chosen" ]; then
+	if [ $# -eq 1 ] && [ -z "${default:-}" ] && [ -e "$1/chosen" ]; then
 		set -- "$1" "$(readlink "$1/chosen")"
 	fi
 	if [ $# -eq 1 ]; then
