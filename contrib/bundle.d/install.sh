@@ -48,9 +48,9 @@ verify()
 check_prefix()
 {
 	case $prefix in
-	*[!A-Za-z0-9/._+-]*|[!/]*|*/../*|*/..|/)
-		die "cannot install" "--prefix $prefix" \
-			"name an absolute path of letters, digits and ._+-";;
+	''|*[!A-Za-z0-9/._+-]*|[!/]*|*/../*|*/..)
+		die "cannot install" "--prefix ${prefix:-/}" \
+			"name an absolute path, not /, of letters, digits and ._+-";;
 	"$efa_prefix"|"$efa_prefix"/*)
 		die "cannot install" "$prefix is the EFA installer's, which \
 refuses files that it does not know" "choose another --prefix";;
