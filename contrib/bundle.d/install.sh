@@ -48,7 +48,7 @@ verify()
 check_prefix()
 {
 	case $prefix in
-	''|*[!A-Za-z0-9/._+-]*|[!/]*|*/../*|*/..)
+	''|*[!A-Za-z0-9/._+-]*|[!/]*)
 		die "cannot install" "--prefix ${prefix:-/}" \
 			"name an absolute path, not /, of letters, digits and ._+-";;
 	"$efa_prefix"|"$efa_prefix"/*)
@@ -276,6 +276,9 @@ while [ $# -gt 0 ]; do
 	esac
 	shift
 done
+case $prefix in
+/*) prefix=$(realpath -ms "$prefix");;	# without //, /./ and /../
+esac
 prefix=${prefix%/}
 tools=$here/files/lib/ofi_duo
 read -r version distro <"$here/version"
