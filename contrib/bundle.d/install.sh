@@ -25,9 +25,10 @@ here=$(dirname "$(readlink -f "$0")")
 # shellcheck source=common.sh
 . "$here/files/lib/ofi_duo/common.sh"
 
+# True if the prefix has ofi_duo's manifest; other software has files of that name, too.
 installed()
 {
-	[ -f "$prefix/manifest" ]
+	grep -qs '^file [0-9a-f]*  /' "$prefix/manifest"
 }
 
 # Checks that no file has changed since the installation, that the matching

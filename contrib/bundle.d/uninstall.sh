@@ -26,6 +26,8 @@ esac
 manifest=$prefix/manifest
 [ -f "$manifest" ] || die "nothing removed" "there is no $manifest" \
 	"give the --prefix of the installation"
+grep -q '^file [0-9a-f]*  /' "$manifest" || die "nothing removed" \
+	"$manifest is not ofi_duo's" "give the --prefix of the installation"
 [ -w "$prefix" ] || die "nothing removed" "$prefix is not yours to write" \
 	"run it as its owner"
 
