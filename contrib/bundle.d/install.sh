@@ -208,7 +208,7 @@ write_manifest()
 		missing_dirs "$file"
 	done <"$stage/list" | sort -u | sed 's/^/dir /' >"$stage/manifest"
 	{
-		installed && grep '^dir ' "$prefix/manifest"
+		! installed || sed -n '/^dir /p' "$prefix/manifest"
 		while read -r file; do
 			sha256sum "$stage/root$file" |
 				sed "s,  .*,  $file,; s/^/file /"
@@ -218,10 +218,14 @@ write_manifest()
 		done
 	} >>"$stage/manifest"
 	mkdir -p "$prefix"
-	{
-		cat "$stage/manifest"
-		installed && grep '^file ' "$prefix/manifest"
-	} >"$prefix/manifest.new" || true
+	cp "$stage/manifest" "$stage/both"
+	! installed || sed -n '/^file /p' "$prefix/manifest" >>"$stage/both"
+	if ! cp "$stage/both" "$prefix/manifest.new"; then
+		rm -f "$prefix/manifest.new"
+		rmdir "$prefix" 2>/dev/null || true	# if it is new
+		die "cannot install" "$prefix cannot be written to, see above" \
+			"free space there, or choose another --prefix"
+	fi
 	mv "$prefix/manifest.new" "$prefix/manifest"
 }
 
