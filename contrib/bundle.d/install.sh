@@ -165,7 +165,9 @@ stage_system()
 	[ -n "$libfabric" ] || return 0
 	dir=${found#* }
 	mkdir -p "$stage/root/etc/ld.so.conf.d"
-	echo "${dir%/*}" >"$stage/root/etc/ld.so.conf.d/ofi_duo.conf"
+	# The comment names the installation, as the other files do; see replaced().
+	printf '# %s/\n%s\n' "$prefix" "${dir%/*}" \
+		>"$stage/root/etc/ld.so.conf.d/ofi_duo.conf"
 }
 
 stage_files()
@@ -250,13 +252,24 @@ mode_of()
 	fi
 }
 
+# replaced FILE: true if FILE is below /etc, and an installation in another prefix has
+# replaced it
+replaced()
+{
+	case $1 in
+	"$prefix"/*) return 1;;
+	esac
+	! grep -qsF "$prefix/" "$1"
+}
+
 # Removes files that only the previous version has, then directories, the
 # deepest first. Directories with foreign files stay.
 remove_old()
 {
 	sed -n 's/^file [^ ]*  //p' "$prefix/manifest" | sort -u |
 		while read -r file; do
-			grep -qFx "$file" "$stage/list" || rm -f "$file"
+			grep -qFx "$file" "$stage/list" || replaced "$file" ||
+				rm -f "$file"
 		done
 	sed -n 's/^dir //p' "$prefix/manifest" | sort -ru |
 		while read -r dir; do

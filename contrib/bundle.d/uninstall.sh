@@ -32,9 +32,17 @@ grep -q '^file [0-9a-f]*  /' "$manifest" || die "nothing removed" \
 	"run it as its owner"
 
 lines=$(cat "$manifest")
+# The prefix as install.sh had it. Files below /etc contain it; if they do not, an
+# installation in another prefix has replaced them.
+installed=$(echo "$lines" |
+	sed -n 's,^link \(.*\)/lib/ofi_duo/selected$,\1,p' | head -n 1)
 echo "$lines" | sed -n 's/^file [^ ]*  //p; s/^link //p' |
 	while read -r file; do
-		rm -f "$file" "$file.ofi_duo-new"
+		rm -f "$file.ofi_duo-new"
+		case $file in
+		"$installed"/*) rm -f "$file";;
+		*) ! grep -qsF "$installed/" "$file" || rm -f "$file";;
+		esac
 	done
 rm -f "$manifest" "$manifest.new"
 # The deepest directories first. Directories with foreign files stay.
