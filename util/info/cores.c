@@ -55,6 +55,27 @@ static int info_distance(int from, int to)
 	return (int) distance;
 }
 
+/*
+ * Stores the PCI address in the last part of PATH that has one: virtio's and
+ * USB's devices are below a PCI device. Returns false if no part has one.
+ * Changes PATH.
+ */
+static bool info_pci_of(char *path, char *pci, size_t size)
+{
+	unsigned int part;
+	char *slash;
+
+	while ((slash = strrchr(path, '/'))) {
+		if (sscanf(slash, "/%x:%x:%x.%x", &part, &part, &part,
+			   &part) == 4) {
+			snprintf(pci, size, "%s", slash + 1);
+			return true;
+		}
+		*slash = '\0';
+	}
+	return false;
+}
+
 /* Stores the PCI address of the info's device. Returns false if it has none. */
 static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 {
@@ -70,10 +91,7 @@ static bool info_pci(const struct fi_info *info, char *pci, size_t size)
 	}
 	snprintf(path, sizeof(path), "/sys/class/net/%s/device",
 		 info->domain_attr->name);
-	if (!realpath(path, target))
-		return false;
-	snprintf(pci, size, "%s", strrchr(target, '/') + 1);
-	return strchr(pci, ':') != NULL;
+	return realpath(path, target) && info_pci_of(target, pci, size);
 }
 
 static void info_device(const struct fi_info *info)
