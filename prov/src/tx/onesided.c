@@ -91,12 +91,8 @@ static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 /* True if each list of local buffers has the size of the remote buffer. */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
-	bool atomic = op->about & FI_ATOMIC;
-
-	if (atomic && !op->len)
-		return false;
 	return (duo_onesided_fits(&op->local, op->len) ||
-		(atomic && op->op == NEAR_ATOMIC_READ)) &&
+		(op->about & FI_ATOMIC && op->op == NEAR_ATOMIC_READ)) &&
 	       (op->verb != NEAR_COMPARE ||
 		duo_onesided_fits(&op->compare, op->len)) &&
 	       (op->verb <= NEAR_ATOMIC ||

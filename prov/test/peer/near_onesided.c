@@ -257,8 +257,6 @@ UNIT_TEST(invalid_calls_are_rejected)
 	ck_assert_int_eq(fi_readmsg(fx.ep, &msg, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_writev(fx.ep, iov, NULL, 5, peer, START, KEY,
 				   NULL), -FI_EINVAL);
-	ck_assert_int_eq(fi_atomic(fx.ep, ours, 0, NULL, peer, START, KEY,
-				   FI_UINT64, FI_SUM, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_atomicv(fx.ep, ioc, NULL, 5, peer, START, KEY,
 				    FI_UINT64, FI_SUM, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_fetch_atomicv(fx.ep, ioc, NULL, 1, &to, NULL, 1,

@@ -118,6 +118,24 @@ UNIT_TEST(small_operations_take_fast_path)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
 
+/* An atomic on no elements completes, as with the cores, and changes nothing. */
+UNIT_TEST(atomic_on_no_elements_completes)
+{
+	uint64_t was = 5;
+
+	theirs[0] = 17;
+	ck_assert_int_eq(fi_atomic(fx.ep, ours, 0, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+	ended(FI_ATOMIC | FI_WRITE);
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 0, NULL, &was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+	ended(FI_ATOMIC | FI_READ);
+	ck_assert_uint_eq(was, 5);
+	ck_assert_uint_eq(theirs[0], 17);
+	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 3);
+}
+
 /* After an injected write the buffer can be reused at once. */
 UNIT_TEST(injected_write_reports_nothing)
 {
