@@ -364,15 +364,18 @@ UNIT_CASE("disconnected", NULL, rig_close_all);
 
 /*
  * b disconnects a, which is alive, but does not know this yet. No other sender
- * may get a's ring until a has closed its claim: a still writes to the ring.
+ * may get a's ring until a has closed its claim: a still writes to the ring. If
+ * _i is 1, b has rejected a's claim before, because it cannot send to a.
  */
-UNIT_TEST(ring_of_disconnected_peer_has_one_owner)
+UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 {
 	struct rig *a, *b, *c;
 	struct near_peer *a_to_b = rig_pair(&a, &b, false), *c_to_b;
 
 	ck_assert_int_eq(rig_send(a, a_to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
+	if (_i)
+		ck_assert(near_ring_reject(b->port, a_to_b->index));
 	near_peer_fail(b->port, b->event[0].peer);
 	rig_until(b, NULL, 2);
 	ck_assert_int_eq(b->event[1].kind, RIG_GONE);

@@ -207,20 +207,23 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * Marks the claim of a ring as rejected if its sender is alive and has not
- * closed the claim. The sender still writes to the ring until it closes the
- * claim, so no other sender may get the ring before. near_rx_ring_open() then
- * finds the ring with its present size and without the messages received so
- * far. False: the caller must free the ring.
+ * Marks the claim of a ring as rejected, unless it is already, if its sender is
+ * alive and has not closed the claim. The sender still writes to the ring until
+ * it closes the claim, so no other sender may get the ring before.
+ * near_rx_ring_open() then finds the ring with its present size and without the
+ * messages received so far. False: the caller must free the ring.
  */
 static bool near_rx_ring_reject(struct near_port *port,
 				const struct near_rx_ring *ring)
 {
+	struct near_claim *claim = &port->segment->claim[ring->index];
+
 	if (near_peer_check_exited(ring->peer) ||
-	    !near_ring_reject(port, ring->index))
+	    (!near_ring_reject(port, ring->index) &&
+	     __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
+		     NEAR_CLAIM_REJECTED))
 		return false;
-	__atomic_store_n(&port->segment->claim[ring->index].tier, ring->tier,
-			 __ATOMIC_RELAXED);
+	__atomic_store_n(&claim->tier, ring->tier, __ATOMIC_RELAXED);
 	near_ring_clear(port, ring->index, ring->tier);
 	return true;
 }
