@@ -14,7 +14,7 @@
  *
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
  * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_clear near_ring_free
- * C: link/rx_ring.c near_rx_ring_release
+ * C: link/rx_ring.c near_rx_ring_release near_claim_exited
  * C: link/rx_ring.c near_rx_ring_closed near_doorbell_handle near_claim_abandoned near_rings_check
  * C: link/alive.c near_peer_drained near_peer_end near_port_reap near_peer_ended
  * C: link/port.c near_close

@@ -15,6 +15,7 @@
  * C: near/link/rx_ring.c near_rx_ring_release near_rx_ring_free
  * C: near/link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate
  * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check near_claim_abandoned
+ * C: near/link/rx_ring.c near_claim_exited
  * CBMC: --unwind 5 --object-bits 10
  * CASES: 2
  * EDIT near/link/rx_ring.c: s/for \(; (words|bits); /for (assume(few(\1)); \1; /g

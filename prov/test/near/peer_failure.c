@@ -398,3 +398,25 @@ UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 	ck_assert_int_eq(b->event[5].kind, RIG_GONE);
 	ck_assert_uint_eq(b->port->segment->claim[0].state, NEAR_CLAIM_FREE);
 }
+
+UNIT_CASE("disconnected child", setup, teardown);
+
+/*
+ * A port disconnects a sender that is alive. The sender is killed before it can
+ * close its claim. Its ring must become free.
+ */
+UNIT_TEST(ring_of_killed_disconnected_peer_is_freed)
+{
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
+	struct near_claim *claim = us->port->segment->claim;
+
+	start(act_send, false);
+	rig_until(us, NULL, 101);
+	near_peer_fail(us->port, us->event[0].peer);
+	rig_until_gone(us, 102);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_REJECTED);
+	kill_child();
+	while (claim->state != NEAR_CLAIM_FREE && duo_now_ms() < end)
+		rig_poll(us, 1);
+	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+}

@@ -322,23 +322,40 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 }
 
 /*
- * True if a claim is still TAKEN and its sender, a process of this pid
- * namespace, has exited. Loads the state again after the check of the process:
- * before its exit, the process may have opened the claim, or left it to another
- * sender.
+ * True if a claim in state TAKEN or REJECTED has a sender of this pid namespace
+ * that has exited. A TAKEN claim has no address yet, but its state has the pid.
  */
-static bool near_claim_abandoned(const struct near_claim *claim)
+static bool near_claim_exited(const struct near_port *port,
+			      const struct near_claim *claim, uint32_t state)
 {
-	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
+	const struct near_addr *addr = &claim->addr;
 	pid_t pid = (pid_t)(state >> NEAR_CLAIM_PID);
 
+	if (state == NEAR_CLAIM_REJECTED)
+		return addr->pid_ns == port->addr.pid_ns &&
+		       duo_proc_check(addr->pid, addr->start) == -ESRCH;
 	return (state & NEAR_CLAIM_STATE) == NEAR_CLAIM_TAKEN && pid &&
-	       duo_proc_check(pid, 0) == -ESRCH &&
+	       duo_proc_check(pid, 0) == -ESRCH;
+}
+
+/*
+ * True if a claim is still TAKEN or REJECTED and its sender, a process of this
+ * pid namespace, has exited. Loads the state again after the check of the
+ * process: before its exit, the process may have opened or closed the claim, or
+ * left it to another sender.
+ */
+static bool near_claim_abandoned(const struct near_port *port,
+				 const struct near_claim *claim)
+{
+	uint32_t state = __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE);
+
+	return near_claim_exited(port, claim, state) &&
 	       __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) == state;
 }
 
 /*
- * Handles claims of senders that were killed before they rang the doorbell.
+ * Handles claims of senders that were killed before they rang the doorbell, or
+ * before they closed a rejected claim.
  * Ignores all claims in pages after the page of claim port->ring_count: a load
  * would allocate memory for such a page. A sender takes the first free claim,
  * so these pages seldom have a claim that is in use.
@@ -351,7 +368,7 @@ void near_rings_check(struct near_port *port)
 	for (i = 0; i < pages * NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS; i++) {
 		if (port->ring[i])
 			continue;
-		if (near_claim_abandoned(&port->segment->claim[i]))
+		if (near_claim_abandoned(port, &port->segment->claim[i]))
 			near_ring_free(port, i,
 				       near_tier_most(port->budget.growing, i));
 		else
