@@ -105,6 +105,28 @@ UNIT_TEST(messages_arrive_if_rx_ring_is_late)
 		ck_assert_uint_eq(us->event[i].msg.tag, i);
 }
 
+/*
+ * A faulty sender stores an invalid value in its claim, for which the port had
+ * no memory. The port frees the claim, so it must not wait for its messages.
+ */
+UNIT_TEST(claim_becomes_invalid_while_rx_ring_is_late)
+{
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
+	struct near_peer *peer;
+	int fd = us->port->fd;
+
+	start(act_send, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_monitor(us->port, peer);
+	us->port->fd = -1;	/* the ring cannot be mapped */
+	kill_child();
+	while (!peer->draining && duo_now_ms() < end)
+		rig_poll(us, 1);
+	us->port->segment->claim[0].tier = UINT32_MAX;
+	us->port->fd = fd;
+	rig_until_gone(us, 1);
+}
+
 /* The sink rejects all messages until the sender has failed: none is lost. */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {

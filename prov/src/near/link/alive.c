@@ -128,6 +128,22 @@ bool near_peer_exited(const struct near_peer *peer)
 }
 
 /*
+ * True if a claim of the peer still has no rx ring for lack of memory. A faulty
+ * peer may have changed the claim, so that the port has freed it instead.
+ */
+static bool near_peer_ring_due(const struct near_port *port,
+			       const struct near_peer *peer)
+{
+	uint32_t state, i = peer->ring_due - 1;
+
+	if (!peer->ring_due || port->ring[i])
+		return false;
+	state = __atomic_load_n(&port->segment->claim[i].state,
+				__ATOMIC_ACQUIRE);
+	return state == NEAR_CLAIM_OPEN || state == NEAR_CLAIM_CLOSED;
+}
+
+/*
  * Makes a failed peer's rings active, so that polls deliver its messages.
  * Returns false if a ring that is not broken still has messages, or if a claim
  * has no rx ring yet for lack of memory. Otherwise calls
@@ -139,7 +155,7 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	uint64_t word;
 	uint32_t i;
 
-	if (peer->ring_due)
+	if (near_peer_ring_due(port, peer))
 		return false;
 	for (i = 0; i < port->ring_count; i++) {
 		ring = port->ring[i];

@@ -85,7 +85,11 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	bool ring_due;	/* no memory yet for the rx ring of the peer's claim */
+	/*
+	 * 1 + index of the peer's claim for whose rx ring there was no memory;
+	 * 0: none
+	 */
+	uint32_t ring_due;
 	/* receive whose cooperative copy is pending; NULL: none */
 	struct near_rx_op *coop_op;
 	/* receives that wait until coop_op has ended */

@@ -135,7 +135,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 		return ret;
 	ring = duo_alloc(sizeof(*ring));
 	ret = ring ? near_ring_map(port->fd, &place, &memory) : -ENOMEM;
-	peer->ring_due = ret;
+	peer->ring_due = ret ? index + 1 : 0;
 	if (ret)
 		goto err_put;
 	near_rx_init(&ring->rx, memory, &place);
