@@ -178,15 +178,18 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/* Writes a byte to the peer's wake pipe. False: the pipe cannot be opened. */
-static bool near_wake(struct near_peer *peer)
+/*
+ * Writes a byte to the peer's wake pipe. Returns 0; or a negative value, such
+ * as -EMFILE, if the pipe cannot be opened.
+ */
+static int near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
 
 	if (fd < 0)
 		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
 	if (fd < 0)
-		return false;
+		return fd;
 	/* a full pipe wakes the peer, too */
 	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
@@ -194,7 +197,7 @@ static bool near_wake(struct near_peer *peer)
 		fd = -1;
 	}
 	peer->wake_fd = fd;
-	return true;
+	return 0;
 }
 
 /*
@@ -213,28 +216,33 @@ void near_doorbell_ring(struct near_peer *peer)
 {
 	struct near_segment *segment = peer->segment;
 	uint32_t word = peer->index / 64, sleep;
+	int ret;
 
 	__atomic_fetch_or(&segment->doorbell[word], 1ull << peer->index % 64,
 			  __ATOMIC_SEQ_CST);
 	__atomic_fetch_or(&segment->doorbell_words, 1ull << word,
 			  __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&segment->armed, __ATOMIC_SEQ_CST);
-	peer->wake_due = near_unlikely(sleep) && !near_wake(peer);
-	if (near_unlikely(sleep) && !peer->wake_due)
+	ret = near_unlikely(sleep) ? near_wake(peer) : 0;
+	peer->wake_due = ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM;
+	if (near_unlikely(sleep) && !ret)
 		__atomic_compare_exchange_n(&segment->armed, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-void near_wakes_repeat(struct near_port *port)
+bool near_wakes_repeat(struct near_port *port)
 {
 	struct near_link *link;
 	struct near_peer *peer;
+	bool done = true;
 
 	for (link = port->peers.next; link != &port->peers; link = link->next) {
 		peer = near_container(link, struct near_peer, link);
 		if (near_unlikely(peer->wake_due))
 			near_doorbell_ring(peer);
+		done = done && !peer->wake_due;
 	}
+	return done;
 }
 
 /*

@@ -79,7 +79,7 @@ struct near_peer {
 	/* start of near_connect()'s wait for the fd exchange, ms; 0: none */
 	uint64_t waits_ms;
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
-	bool wake_due;	/* near_doorbell_ring() could not wake the peer */
+	bool wake_due;	/* no descriptor was free to wake the peer */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
@@ -329,8 +329,11 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
-/* Tries again to wake peers whose wake pipe could not be opened before. */
-void near_wakes_repeat(struct near_port *port);
+/*
+ * Tries again to wake peers for whose wake pipe no descriptor was free. False:
+ * there is still none for one of them.
+ */
+bool near_wakes_repeat(struct near_port *port);
 /*
  * Takes (expected: true) or drops a reference, at most one per peer. This
  * reference keeps the peer during the fd exchange, while the peer has no rx

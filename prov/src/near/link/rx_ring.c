@@ -460,6 +460,9 @@ void near_port_sweep(struct near_port *port)
  *
  * If near_arm() fails, the flags and `armed` stay set. This causes only
  * needless doorbells and bytes in the wake pipe.
+ *
+ * Must not sleep while near_wakes_repeat() returns false: only polls repeat the
+ * wakeup, and the peer, which sleeps, might send what this port waits for.
  */
 int near_arm(struct near_port *port)
 {
@@ -468,7 +471,8 @@ int near_arm(struct near_port *port)
 
 	if (!near_list_empty(&port->sending) ||
 	    !near_list_empty(&port->receiving) ||
-	    !near_list_empty(&port->onesided_work) || port->draining)
+	    !near_list_empty(&port->onesided_work) || port->draining ||
+	    !near_wakes_repeat(port))
 		return -EAGAIN;
 	if (!++port->sleeps)	/* skip 0, which means that no thread sleeps */
 		port->sleeps++;
