@@ -220,7 +220,7 @@ void duo_multi_to_core(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (duo_lazy_precedes(rx)) {
+	if (duo_lazy_precedes(rx) || duo_multi_blocks(rx)) {
 		duo_multi_defer(rx);
 	} else if (duo_lazy_post(rx)) {
 		duo_multi_abort(rx);

@@ -97,7 +97,8 @@ void duo_multi_release(struct duo_rx *owner);
  * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
  * and frees rx. Usually all receives that were posted before the buffer are
  * already on the core. If duo_lazy_readmit() has deferred one of them that
- * overlaps with rx, defers rx behind it.
+ * overlaps with rx, defers rx behind it. Also defers rx if that receive blocks
+ * rx by now, because it is an open buffer or is blocked itself.
  */
 void duo_multi_to_core(struct duo_rx *rx);
 

@@ -128,6 +128,32 @@ UNIT_TEST(blocked_receive_stays_behind_readmitted_receive)
 }
 
 /*
+ * The first buffer names a confirmed source, so it is not on the core. While
+ * the core fills a part of a second buffer, another process gets this address.
+ * The first buffer is then on the core, and the next remainder of the second
+ * one must wait until the first one is used up.
+ */
+UNIT_TEST(remainder_stays_behind_readmitted_buffer)
+{
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	ck_assert_int_eq(multi_try(&multi[0], 64, local, FI_COMPLETION), 0);
+	multi_post_receiving(&multi[1], 64);
+	peer_end(local_name);
+	ck_assert_uint_eq(peer_insert(1), local);
+	poll_cq(2 * LAZY_POLLS);
+	fake_core_release();
+	multi_expect(&multi[1], "far", remote, false);
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, local, 0, "one");
+	fake_core_arrive(DUO_MSG, local, 0, "two");
+	fake_core_release();
+	multi_expect(&multi[0], "one", local, false);
+	multi_expect(&multi[0], "two", local, false);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
