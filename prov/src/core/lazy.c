@@ -387,8 +387,10 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 {
 	if (ep->core.carries_nothing)
 		return;
+	ep->lazy.readmitting = true;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
 	/* with cannot_cancel, untagged receives from addr cannot be recalled */
 	if (!ep->core.cannot_cancel)
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
+	ep->lazy.readmitting = false;
 }

@@ -58,6 +58,7 @@ struct duo_ep_lazy {
 	struct duo_rx_list blocked;	/* blocked receives */
 	struct duo_rx_list retired;	/* retired entries */
 	uint32_t retired_count;
+	bool readmitting;		/* duo_lazy_readmit() is running */
 	/* time from which aging counts the interval to its next post, us */
 	uint64_t aged_us;
 	uint64_t all_us; /* last time when the core got all of `list`, us */

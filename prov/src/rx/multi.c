@@ -246,6 +246,19 @@ static bool duo_multi_awaited(const struct duo_rx *rx)
 	return duo_match_unexp(&rx->ep->match[DUO_MSG], &want);
 }
 
+/*
+ * True if the core must get no receives at the end of rx, because
+ * - fi_close() is running, or
+ * - this is a recall of rx: a local message may match the next remainder, or
+ * - this is a recall by duo_lazy_readmit(), perhaps of another receive:
+ *   duo_lazy_readmit() may still have to defer earlier receives
+ */
+static bool duo_multi_must_wait(const struct duo_rx *rx)
+{
+	return rx->ep->closing || rx->state == DUO_RX_CANCELING ||
+	       rx->ep->lazy.readmitting;
+}
+
 static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 {
 	struct duo_ep *ep = rx->ep;
@@ -256,20 +269,17 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		duo_ep_set_deferred(ep);
 		/* the sleeping thread must poll: only polls post remainders */
 		duo_cq_wake_sleeper(ep->rx_cq);
-	} else if (ep->closing || rx->state == DUO_RX_CANCELING) {
+	} else if (duo_multi_must_wait(rx)) {
 		duo_multi_defer(rest);
 	} else {
 		duo_multi_to_core(rest);
 	}
 }
 
-/*
- * Posts the receives that the buffer of rx has blocked. Does nothing during a
- * recall of rx: duo_lazy_readmit() may still have to defer earlier receives.
- */
+/* Posts the receives that the buffer of rx has blocked. */
 static void duo_multi_post_blocked(const struct duo_rx *rx)
 {
-	if (!rx->ep->closing && rx->state != DUO_RX_CANCELING)
+	if (!duo_multi_must_wait(rx))
 		duo_lazy_flush(rx->ep);
 }
 

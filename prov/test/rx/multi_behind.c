@@ -154,6 +154,33 @@ UNIT_TEST(remainder_stays_behind_readmitted_buffer)
 }
 
 /*
+ * As blocked_receive_stays_behind_readmitted_receive, but ofi_duo finds the end
+ * of the buffer while it recalls a tagged receive.
+ */
+UNIT_TEST(tagged_recall_does_not_post_blocked_receive)
+{
+	static struct slot blocked, tagged[2];
+
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
+				 local, &slot[0]), 0);
+	post_recv(&tagged[0], local, TAG);
+	post_recv(&tagged[1], FI_ADDR_UNSPEC, TAG);
+	multi_post(&multi[0], 4);
+	multi_post_single(&blocked);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 2);
+	multi_far("full");
+	fake_core_arrive(DUO_MSG, local, 0, "new");
+	peer_end(local_name);
+	ck_assert_uint_eq(peer_insert(1), local);
+	multi_expect(&multi[0], "full", remote, true);
+	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 3);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
