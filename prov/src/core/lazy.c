@@ -359,6 +359,23 @@ static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 	}
 }
 
+/*
+ * Recalls and defers the receives behind the first open buffer that names addr.
+ * While the source was confirmed, the buffer blocked none of them
+ * (duo_multi_blocks()), so they may be on the core, even if the buffer is.
+ */
+static void duo_lazy_recall_unblocked(struct duo_ep *ep, fi_addr_t addr)
+{
+	const struct duo_rx *owner;
+
+	TAILQ_FOREACH(owner, &ep->multi.buffers, link) {
+		if (!owner->open || owner->addr != addr)
+			continue;
+		duo_lazy_recall_later(ep, DUO_MSG, owner->seq);
+		return;	/* the recall may have freed the buffer */
+	}
+}
+
 static bool duo_lazy_left_out(const struct duo_rx *rx, fi_addr_t addr)
 {
 	return rx->addr == addr && !rx->on_core && !rx->lazy;
@@ -390,7 +407,9 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	ep->lazy.readmitting = true;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
 	/* with cannot_cancel, untagged receives from addr cannot be recalled */
-	if (!ep->core.cannot_cancel)
+	if (!ep->core.cannot_cancel) {
+		duo_lazy_recall_unblocked(ep, addr);
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
+	}
 	ep->lazy.readmitting = false;
 }

@@ -42,8 +42,9 @@ void duo_lazy_unblock(struct duo_ep *ep);
  * cannot be reached: now the core may deliver messages from addr. Finds the
  * left-out receives: posted receives that name addr and are neither on the core
  * nor deferred. Recalls and defers the receives on the core that were posted
- * after the oldest left-out one. Then defers the left-out ones. So the core
- * gets all these receives in posting order.
+ * after the oldest left-out one, or after an open multi-receive buffer that
+ * names addr. Then defers the left-out ones. So the core gets all these
+ * receives in posting order, and the buffer blocks receives again.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */

@@ -181,6 +181,42 @@ UNIT_TEST(tagged_recall_does_not_post_blocked_receive)
 }
 
 /*
+ * A buffer is on the core, and then its source is confirmed, so that it blocks
+ * no receive, and the core gets a later one. When another process has the
+ * address of the source, the core can fill the buffer, which must then block
+ * the later receive. _i: 1: the core is filling a part of the buffer.
+ */
+UNIT_LOOP(readmitted_buffer_on_core_blocks_receive, 0, 2)
+{
+	static struct slot later;
+
+	ck_assert_int_eq(multi_try(&multi[0], 64, local, FI_COMPLETION), 0);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	post_recv(&slot[0], local, TAG);
+	near("first");
+	expect_recv(&slot[0], "first", local);
+	multi_post_single(&later);
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), 2);
+	fake.core.hold = _i;
+	if (_i)
+		fake_core_arrive(DUO_MSG, local, 0, "part");
+	peer_end(local_name);
+	ck_assert_uint_eq(peer_insert(1), local);
+	poll_cq(2 * LAZY_POLLS);
+	fake_core_release();
+	if (_i)
+		multi_expect(&multi[0], "part", local, false);
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, local, 0, "one");
+	fake_core_arrive(DUO_MSG, local, 0, "two");
+	fake_core_release();
+	multi_expect(&multi[0], "one", local, false);
+	multi_expect(&multi[0], "two", local, false);
+}
+
+/*
  * Asserts that the core gets a receive that was posted after the buffer. Only
  * shm can fill the buffer, so that no message of the core could match it.
  */
