@@ -197,6 +197,42 @@ UNIT_TEST(receive_wakes_sleeper_on_send_cq)
 	wait_close();
 }
 
+/*
+ * As above, but another thread's read of the CQ of the receives ends a part of
+ * a multi-receive buffer. Then the next poll must start to receive the local
+ * message that waits for the buffer.
+ */
+UNIT_TEST(ready_remainder_wakes_sleeper_on_send_cq)
+{
+	static const struct fixture_attr attr = {
+		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
+		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
+	};
+	static char buf[128];
+	const struct iovec iov = { buf, sizeof(buf) };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+	};
+
+	wait_open(&attr);
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	fall_asleep();
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, remote, 0, "far");
+	ck_assert_int_eq(fi_inject(peer, "near", 4, to_us), 0);
+	fall_asleep();
+	while (trywait(&fx.tx_cq->fid))
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	fake_core_release();
+	poll_cq(1);
+	ck_assert(!TAILQ_EMPTY(&fixture_ep()->multi.ready));
+	ck_assert_int_eq(woken(&fx.tx_cq->fid, 0), 1);
+	while (trywait(&fx.tx_cq->fid))
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	ck_assert_str_eq(buf, "farnear");
+	wait_close();
+}
+
 UNIT_CASE("descriptor", setup, wait_close);
 
 /*
