@@ -88,8 +88,8 @@ void duo_multi_resume(struct duo_ep *ep)
 			duo_multi_to_core(rx);
 			continue;
 		}
-		if (ret < 0)
-			duo_recv_fail(rx, -ret);
+		if (ret < 0)	/* no memory, but near returns -FI_EAGAIN */
+			duo_recv_fail(rx, FI_ENOMEM);
 		else
 			duo_rx_release(&ep->pool, rx);
 	}

@@ -237,6 +237,35 @@ UNIT_TEST(buffers_are_filled_in_order)
 	ck_assert_ptr_eq(entry.buf, buf + LARGE);
 }
 
+/*
+ * A long message waits for the remainder of a buffer, and there is no memory to
+ * begin to receive it. The receive ends with FI_ENOMEM, the message remains.
+ */
+UNIT_TEST(remainder_without_memory_fails)
+{
+	struct duo_ep *ep = fixture_ep();
+	const struct iovec iov = { got, 128 };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+		.context = &slot,
+	};
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	ck_assert_int_eq(duo_lazy_flush(ep), 0);
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, peer, 0, "far");
+	rig_send_large(0);
+	while (!ep->match[DUO_MSG].unexp_count)
+		ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
+	ep->near->port->rx_ops.limit = 0;
+	fake_core_release();
+	both_entry(&slot);
+	both_error(&slot, FI_ENOMEM);
+	ck_assert_uint_eq(expect_entry(&slot, FI_ADDR_NOTAVAIL).flags,
+			  FI_MULTI_RECV);
+	ck_assert_uint_eq(ep->match[DUO_MSG].unexp_count, 1);
+}
+
 UNIT_TEST(sends)
 {
 	enum fi_duo_reason reason;
