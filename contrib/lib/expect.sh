@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only
 # SPDX-FileCopyrightText: The ofi_duo authors
-# shellcheck shell=bash disable=SC2154 # prefix: the script that sources this
+# shellcheck shell=bash disable=SC2154 # prefix, work: the script that sources this
 #
 # Assertions about the files that are installed below $prefix. An assertion that does
 # not hold ends the script. Sourced after common.sh.
@@ -28,10 +28,11 @@ refused()
 		die "$*" "prints: $out" "'$text' was expected"
 }
 
-# in_login_shell SCRIPT: runs SCRIPT in a new login shell of root
+# in_login_shell SCRIPT: runs SCRIPT in a new login shell of root. mpirun names its files
+# in TMPDIR by its pid, which a mpirun in another pid namespace may have, too.
 in_login_shell()
 {
-	env -i PATH="$PATH" HOME=/root OMPI_ALLOW_RUN_AS_ROOT=1 \
+	env -i PATH="$PATH" HOME=/root TMPDIR="$work" OMPI_ALLOW_RUN_AS_ROOT=1 \
 		OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 bash -lc "$1"
 }
 
