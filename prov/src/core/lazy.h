@@ -122,13 +122,8 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->group->waits++;
 	duo_ep_set_deferred(ep);
-	/*
-	 * a thread that sleeps must poll, because only polls post rx; it may
-	 * sleep on the other CQ (duo_cq_flush_lazy())
-	 */
-	duo_cq_wake_sleeper(ep->rx_cq);
-	if (ep->tx_cq)
-		duo_cq_wake_sleeper(ep->tx_cq);
+	/* only polls post rx, and those of either CQ do: duo_cq_flush_lazy() */
+	duo_ep_wake_sleepers(ep);
 }
 
 DUO_INLINE void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,

@@ -112,10 +112,8 @@ void duo_ep_woken(struct duo_ep *ep)
 {
 	const struct duo_transport *peer = ep->domain->peer;
 
-	if (!peer || !peer->woken || !peer->woken(ep))
-		return;
-	duo_cq_wake_sleeper(ep->rx_cq);
-	duo_cq_wake_sleeper(ep->tx_cq);
+	if (peer && peer->woken && peer->woken(ep))
+		duo_ep_wake_sleepers(ep);
 }
 
 int duo_cq_arm_core(struct duo_cq *cq)

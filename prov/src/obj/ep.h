@@ -265,6 +265,15 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
+/* Wakes the threads that sleep on the endpoint's CQs: they must poll. */
+static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
+{
+	if (ep->rx_cq)
+		duo_cq_wake_sleeper(ep->rx_cq);
+	if (ep->tx_cq)
+		duo_cq_wake_sleeper(ep->tx_cq);
+}
+
 /*
  * Makes sure that the pool has a receive entry for each message that one poll
  * of the local transport may deliver. False: no memory.

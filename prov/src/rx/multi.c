@@ -267,13 +267,8 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
 		ep->group->pending++;
 		duo_ep_set_deferred(ep);
-		/*
-		 * a sleeping thread must poll: only polls post remainders, and
-		 * those of either CQ do
-		 */
-		duo_cq_wake_sleeper(ep->rx_cq);
-		if (ep->tx_cq)
-			duo_cq_wake_sleeper(ep->tx_cq);
+		/* only polls post remainders, and those of either CQ do */
+		duo_ep_wake_sleepers(ep);
 	} else if (duo_multi_must_wait(rx)) {
 		duo_multi_defer(rest);
 	} else {

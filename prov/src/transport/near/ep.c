@@ -148,8 +148,7 @@ static int duo_near_enable(struct duo_ep *ep)
 	duo_near_describe(ep->near);
 	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
 	/* threads that already sleep on the CQs must arm the new port */
-	duo_cq_wake_sleeper(ep->tx_cq);
-	duo_cq_wake_sleeper(ep->rx_cq);
+	duo_ep_wake_sleepers(ep);
 	return 0;
 }
 
