@@ -80,23 +80,35 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 }
 
 /*
+ * Kills a sender while the port cannot map the sender's ring, and polls until
+ * near has detected the failure. Returns the value of port->fd, with which the
+ * ring can be mapped.
+ */
+static int kill_without_ring(void)
+{
+	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
+	struct near_peer *peer;
+	int fd = us->port->fd;
+
+	start(act_send, false);
+	near_peer_get(us->port, &theirs, &peer);
+	near_peer_monitor(us->port, peer);
+	us->port->fd = -1;
+	kill_child();
+	while (!peer->draining && duo_now_ms() < end)
+		rig_poll(us, 1);
+	return fd;
+}
+
+/*
  * The sender is killed while the port has no memory for an rx ring. As soon as
  * there is memory, its messages arrive before RIG_GONE.
  */
 UNIT_TEST(messages_arrive_if_rx_ring_is_late)
 {
-	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct near_peer *peer;
-	int fd = us->port->fd;
+	int fd = kill_without_ring();
 	uint32_t i;
 
-	start(act_send, false);
-	near_peer_get(us->port, &theirs, &peer);
-	near_peer_monitor(us->port, peer);
-	us->port->fd = -1;	/* the ring cannot be mapped */
-	kill_child();
-	while (!peer->draining && duo_now_ms() < end)
-		rig_poll(us, 1);
 	rig_poll(us, 10 * NEAR_TICK_POLLS);
 	ck_assert_uint_eq(us->count, 0);
 	us->port->fd = fd;
@@ -111,17 +123,8 @@ UNIT_TEST(messages_arrive_if_rx_ring_is_late)
  */
 UNIT_TEST(claim_becomes_invalid_while_rx_ring_is_late)
 {
-	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct near_peer *peer;
-	int fd = us->port->fd;
+	int fd = kill_without_ring();
 
-	start(act_send, false);
-	near_peer_get(us->port, &theirs, &peer);
-	near_peer_monitor(us->port, peer);
-	us->port->fd = -1;	/* the ring cannot be mapped */
-	kill_child();
-	while (!peer->draining && duo_now_ms() < end)
-		rig_poll(us, 1);
 	us->port->segment->claim[0].tier = UINT32_MAX;
 	us->port->fd = fd;
 	rig_until_gone(us, 1);

@@ -82,6 +82,18 @@ UNIT_TEST(injected_write_copies_buffer)
 	carried(1, 0, 1);
 }
 
+/* Polls until the peer's RMA has ended. */
+static void until_idle(void)
+{
+	int i;
+
+	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
+		poll_cq(1);
+		near_poll(rig.port, &rig_sink);
+	}
+	ck_assert(!near_rma_busy(rig.us));
+}
+
 UNIT_LOOP(peer_accesses_device_memory, 0, 2)
 {
 	const struct iovec iov = { ours, sizeof(ours) };
@@ -91,14 +103,9 @@ UNIT_LOOP(peer_accesses_device_memory, 0, 2)
 			(uintptr_t) fake.device.base : 0,
 		.key = fi_mr_key(mr), .local = { &iov, 1, NULL },
 	};
-	int i;
 
 	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
-	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
-	ck_assert(!near_rma_busy(rig.us));
+	until_idle();
 	ck_assert_mem_eq(fake.device.shadow, ours, sizeof(ours));
 	ck_assert_int_eq(fake.device.copies, 1);
 }
@@ -310,6 +317,38 @@ UNIT_LOOP(region_is_lent, 0, 4)
 	duo_params.gpu_ipc = 1;
 }
 
+static char target[64 << 10];
+
+/* Registers target[], memory of this process that peers' RMA may name. */
+static struct fid_mr *host_open(void)
+{
+	struct fid_mr *region;
+
+	port_add_messages("fake", NEAR_MAY_LEND);
+	memset(target, 7, sizeof(target));
+	ck_assert_int_eq(fi_mr_reg(fx.domain, target, sizeof(target),
+				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
+				   &region, NULL), 0);
+	return region;
+}
+
+/* The peer starts RMA between its device memory and target[]. */
+static void rma_of_peer(bool write, struct fid_mr *region)
+{
+	static void *const device[] = { target };
+	const struct iovec iov = {
+		(void *) (uintptr_t) DEVICE_AT, sizeof(target),
+	};
+	struct near_rma_args args = {
+		.verb = write ? NEAR_WRITE : NEAR_READ, .len = sizeof(target),
+		.key = fi_mr_key(region), .local = { &iov, 1, device },
+		.addr = fixture_ep()->domain->virt_addrs ?
+			(uintptr_t) target : 0,
+	};
+
+	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
+}
+
 /*
  * Lent operation: the peer's RMA between its device memory and host memory of
  * this process, copied by this process's device. Bit 0 of _i: a write; bit 1:
@@ -317,36 +356,15 @@ UNIT_LOOP(region_is_lent, 0, 4)
  */
 UNIT_LOOP(device_copies_for_peer, 0, 4)
 {
-	static char host[64 << 10];
-	static void *const device[] = { host };
-	const struct iovec iov = {
-		(void *) (uintptr_t) DEVICE_AT, sizeof(host),
-	};
-	struct near_rma_args args = {
-		.verb = _i & 1 ? NEAR_WRITE : NEAR_READ, .len = sizeof(host),
-		.local = { &iov, 1, device },
-	};
-	struct fid_mr *region;
-	int i;
+	struct fid_mr *region = host_open();
 
-	port_add_messages("fake", NEAR_MAY_LEND);
-	memset(host, 7, sizeof(host));
-	ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
-				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
-				   &region, NULL), 0);
 	if (_i & 2)
 		fake.device.host.iov_len = 0;
-	args.key = fi_mr_key(region);
-	args.addr = fixture_ep()->domain->virt_addrs ? (uintptr_t) host : 0;
-	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
-	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
-	ck_assert(!near_rma_busy(rig.us));
-	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), host,
-			 sizeof(host));
-	ck_assert_int_eq(host[0], _i & 1 ? 5 : 7);
+	rma_of_peer(_i & 1, region);
+	until_idle();
+	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), target,
+			 sizeof(target));
+	ck_assert_int_eq(target[0], _i & 1 ? 5 : 7);
 	ck_assert_int_eq(fake.device.copies, !(_i & 2));
 	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT),
 			  !(_i & 2));
@@ -365,39 +383,19 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
  */
 UNIT_LOOP(close_of_host_region_waits_for_device, 0, 2)
 {
-	static char host[64 << 10];
-	static void *const device[] = { host };
-	const struct iovec iov = {
-		(void *) (uintptr_t) DEVICE_AT, sizeof(host),
-	};
-	struct near_rma_args args = {
-		.verb = _i ? NEAR_WRITE : NEAR_READ, .len = sizeof(host),
-		.local = { &iov, 1, device },
-	};
-	struct fid_mr *region;
+	struct fid_mr *region = host_open();
 	int i;
 
-	port_add_messages("fake", NEAR_MAY_LEND);
-	memset(host, 7, sizeof(host));
-	ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
-				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
-				   &region, NULL), 0);
-	args.key = fi_mr_key(region);
-	args.addr = fixture_ep()->domain->virt_addrs ? (uintptr_t) host : 0;
 	fake.device.polls = 50;
-	ck_assert_int_eq(near_rma(rig.port, rig.us, &args), 0);
+	rma_of_peer(_i, region);
 	for (i = 0; i < 10 && !fake.device.under_way; i++)
 		poll_cq(1);
 	ck_assert_int_eq(fake.device.under_way, 1);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 	ck_assert_int_eq(fake.device.under_way, 0);
-	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), host,
-			 sizeof(host));
-	for (i = 0; i < 1000 && near_rma_busy(rig.us); i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
-	ck_assert(!near_rma_busy(rig.us));
+	ck_assert_mem_eq(port_device((void *) (uintptr_t) DEVICE_AT), target,
+			 sizeof(target));
+	until_idle();
 	ck_assert_uint_eq(near_rma_device_ops(rig.port, NEAR_DEVICE_LENT), 1);
 }
 
