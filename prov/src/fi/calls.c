@@ -37,101 +37,85 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
-DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep,
-				     const struct duo_send call, void *desc)
+/* variant and flags must be constants, for which the compiler optimizes. */
+DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep, const void *buf,
+				     size_t len, void *desc, fi_addr_t dest,
+				     uint64_t tag, void *context,
+				     uint64_t data,
+				     const enum duo_send_variant variant,
+				     const unsigned int flags)
 {
+	const struct duo_send call = {
+		.variant = variant,
+		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
+			 .flags = flags },
+		.dest = dest, .context = context,
+	};
 	struct near_peer *sent = duo_send_small(ep, call, DUO_LOCKED);
 
 	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
-	       duo_send_one(ep, call.msg.payload, call.msg.len, desc, call.dest,
-			    call.msg.tag, call.context, call.msg.data,
-			    call.variant, call.msg.flags);
+	       duo_send_one(ep, buf, len, desc, dest, tag, context, data,
+			    variant, flags);
 }
 
 static ssize_t duo_call_send(struct fid_ep *ep, const void *buf, size_t len,
 			     void *desc, fi_addr_t dest, void *context)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.msg = { .payload = buf, .len = len },
-		.dest = dest, .context = context,
-	}, desc);
+	return duo_call_send_one(ep, buf, len, desc, dest, 0, context, 0,
+				 DUO_SEND, 0);
 }
 
 static ssize_t duo_call_inject(struct fid_ep *ep, const void *buf, size_t len,
 			       fi_addr_t dest)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.variant = DUO_SEND_INJECT,
-		.msg = { .payload = buf, .len = len },
-		.dest = dest,
-	}, NULL);
+	return duo_call_send_one(ep, buf, len, NULL, dest, 0, NULL, 0,
+				 DUO_SEND_INJECT, 0);
 }
 
-static ssize_t duo_call_senddata(struct fid_ep *ep, const void *buf,
-				 size_t len, void *desc, uint64_t data,
-				 fi_addr_t dest, void *context)
+static ssize_t duo_call_senddata(struct fid_ep *ep, const void *buf, size_t len,
+				 void *desc, uint64_t data, fi_addr_t dest,
+				 void *context)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.msg = { .payload = buf, .len = len, .data = data,
-			 .flags = NEAR_DATA },
-		.dest = dest, .context = context,
-	}, desc);
+	return duo_call_send_one(ep, buf, len, desc, dest, 0, context, data,
+				 DUO_SEND, NEAR_DATA);
 }
 
 static ssize_t duo_call_injectdata(struct fid_ep *ep, const void *buf,
 				   size_t len, uint64_t data, fi_addr_t dest)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.variant = DUO_SEND_INJECT,
-		.msg = { .payload = buf, .len = len, .data = data,
-			 .flags = NEAR_DATA },
-		.dest = dest,
-	}, NULL);
+	return duo_call_send_one(ep, buf, len, NULL, dest, 0, NULL, data,
+				 DUO_SEND_INJECT, NEAR_DATA);
 }
 
 static ssize_t duo_call_tsend(struct fid_ep *ep, const void *buf, size_t len,
 			      void *desc, fi_addr_t dest, uint64_t tag,
 			      void *context)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.msg = { .payload = buf, .len = len, .tag = tag,
-			 .flags = NEAR_TAGGED },
-		.dest = dest, .context = context,
-	}, desc);
+	return duo_call_send_one(ep, buf, len, desc, dest, tag, context, 0,
+				 DUO_SEND, NEAR_TAGGED);
 }
 
 static ssize_t duo_call_tinject(struct fid_ep *ep, const void *buf, size_t len,
 				fi_addr_t dest, uint64_t tag)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.variant = DUO_SEND_INJECT,
-		.msg = { .payload = buf, .len = len, .tag = tag,
-			 .flags = NEAR_TAGGED },
-		.dest = dest,
-	}, NULL);
+	return duo_call_send_one(ep, buf, len, NULL, dest, tag, NULL, 0,
+				 DUO_SEND_INJECT, NEAR_TAGGED);
 }
 
 static ssize_t duo_call_tsenddata(struct fid_ep *ep, const void *buf,
 				  size_t len, void *desc, uint64_t data,
 				  fi_addr_t dest, uint64_t tag, void *context)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
-			 .flags = NEAR_TAGGED | NEAR_DATA },
-		.dest = dest, .context = context,
-	}, desc);
+	return duo_call_send_one(ep, buf, len, desc, dest, tag, context, data,
+				 DUO_SEND, NEAR_TAGGED | NEAR_DATA);
 }
 
 static ssize_t duo_call_tinjectdata(struct fid_ep *ep, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t tag)
 {
-	return duo_call_send_one(ep, (struct duo_send) {
-		.variant = DUO_SEND_INJECT,
-		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
-			 .flags = NEAR_TAGGED | NEAR_DATA },
-		.dest = dest,
-	}, NULL);
+	return duo_call_send_one(ep, buf, len, NULL, dest, tag, NULL, data,
+				 DUO_SEND_INJECT, NEAR_TAGGED | NEAR_DATA);
 }
 
 struct fi_ops_msg DUO_NAME(duo_msg_ops) = {
