@@ -75,9 +75,6 @@ void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 /* ops.c */
 extern const struct duo_up duo_up;
 
-/* cm.c */
-extern struct fi_ops_cm duo_cm_ops;
-
 /* mr.c */
 extern struct fi_ops_mr duo_mr_ops;
 

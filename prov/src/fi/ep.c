@@ -180,6 +180,33 @@ static struct fi_ops_ep duo_ep_ops = {
 	DUO_NO_XPU_EP
 };
 
+static int duo_ep_setname(fid_t fid, void *addr, size_t addrlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	return fi_setname(&ep->path_ep[FI_DUO_CORE]->fid, addr, addrlen);
+}
+
+static int duo_ep_getname(fid_t fid, void *addr, size_t *addrlen)
+{
+	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
+
+	return fi_getname(&ep->path_ep[FI_DUO_CORE]->fid, addr, addrlen);
+}
+
+static struct fi_ops_cm duo_ep_cm_ops = {
+	.size = sizeof(struct fi_ops_cm),
+	.setname = duo_ep_setname,
+	.getname = duo_ep_getname,
+	.getpeer = duo_no_getpeer,
+	.connect = duo_no_connect,
+	.listen = duo_no_listen,
+	.accept = duo_no_accept,
+	.reject = duo_no_reject,
+	.shutdown = duo_no_shutdown,
+	.join = duo_no_join,
+};
+
 static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 {
 	const struct duo_transport_limits *local =
@@ -284,7 +311,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->ep_fid.fid.context = context;
 	ep->ep_fid.fid.ops = &duo_ep_fi_ops;
 	ep->ep_fid.ops = &duo_ep_ops;
-	ep->ep_fid.cm = &duo_cm_ops;
+	ep->ep_fid.cm = &duo_ep_cm_ops;
 	duo_ep_calls_prefix(ep, info);
 	ep->ep_fid.rma = &duo_rma_ops;
 	ep->ep_fid.atomic = &duo_atomic_ops;
