@@ -18,7 +18,6 @@
 #include "av/route.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "local/registry_index.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/up.h"
@@ -274,13 +273,12 @@ duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
 
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 {
-	const struct duo_registry_index none = { 0 };
 	uint64_t word = duo_route_load(ep->route, addr);
 	enum fi_duo_reason reason;
 
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
-	reason = duo_map_look_up(ep, addr, &none);
+	reason = duo_map_look_up(ep, addr, NULL);
 	if (reason == FI_DUO_OK)
 		return;
 	if (reason == FI_DUO_EXITED || ep->map->reason[addr] == FI_DUO_EXITED)
@@ -430,12 +428,12 @@ static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 {
 	size_t i, first = duo_map_first(ep, count);
-	struct duo_registry_index names;
+	const struct duo_registry_index *names;
+	struct duo_registry_index index;
 
-	duo_registry_index_open(&names, ep->publication.dir, count);
+	names = duo_registry_index_read(&index, ep->publication.dir, count);
 	for (i = 0; i < count; i++)
-		duo_map_note(ep, addr[(first + i) % count], &names);
-	duo_registry_index_close(&names);
+		duo_map_note(ep, addr[(first + i) % count], names);
 }
 
 /* True if the peer at addr still exists, and so still has the address. */
@@ -459,14 +457,16 @@ void duo_map_scan(struct duo_ep *ep)
 {
 	uint64_t state = ep->core.peer_names ? DUO_MAP_COMPLETE :
 			 duo_registry_state(ep->publication.dir);
-	struct duo_registry_index names;
+	const struct duo_registry_index *names;
+	struct duo_registry_index index;
 	struct duo_map *map = ep->map;
 	fi_addr_t addr;
 
 	if (state && state == map->scanned)
 		return;
 	map->failed = false;
-	duo_registry_index_open(&names, ep->publication.dir, ep->av->high);
+	names = duo_registry_index_read(&index, ep->publication.dir,
+					ep->av->high);
 	for (addr = 0; addr < ep->av->high; addr++) {
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
@@ -476,11 +476,10 @@ void duo_map_scan(struct duo_ep *ep)
 		 * that were never local, an earlier lookup has called it.
 		 */
 		if (map->retry)
-			duo_map_connect(ep, addr, &names);
+			duo_map_connect(ep, addr, names);
 		else
-			duo_map_look_up(ep, addr, &names);
+			duo_map_look_up(ep, addr, names);
 	}
-	duo_registry_index_close(&names);
 	map->scanned = map->failed ? 0 : state;
 	duo_map_plan(ep);
 }

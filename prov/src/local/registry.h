@@ -11,8 +11,7 @@
  * Malformed files are rejected.
  *
  * Cost: control path only. A lookup takes about ten system calls, or one if the
- * address has no record. If the names of the records were read before
- * (registry_index.h), a lookup of an address without a record takes none.
+ * address has no record, or none with a duo_registry_index.
  *
  * Locks: flock(2) on the directory, and a lock on each record's file. The
  * caller must serialize calls with the same struct duo_publication.
@@ -99,6 +98,28 @@ size_t duo_registry_count(int dir);
  * because the last change is less than 50 ms ago.
  */
 uint64_t duo_registry_state(int dir);
+
+/*
+ * The names of the records, read once for many lookups. A lookup of an address
+ * without a record then costs no system call.
+ */
+#define DUO_INDEX_BITS 65536
+struct duo_registry_index {
+	uint8_t bits[DUO_INDEX_BITS / 8];	/* bit duo_registry_key() % size */
+};
+/*
+ * Reads the records' names into *index if at least 16 lookups follow; for
+ * fewer, this costs more than it saves. Returns index; NULL: not read.
+ */
+const struct duo_registry_index *
+duo_registry_index_read(struct duo_registry_index *index, int dir,
+			size_t lookups);
+/*
+ * True if a record may have this key (duo_registry_key()). False if no record
+ * had it when the names were read. index NULL: always true.
+ */
+bool duo_registry_index_has(const struct duo_registry_index *index,
+			    uint64_t key);
 
 /*
  * Removes records of failed processes. Calls the local transports' reap() and

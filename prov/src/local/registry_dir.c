@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@
 #define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock, ms */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
 #define DUO_STATE_SETTLE_NS 50000000
+/* number of lookups that together cost as much as reading the names */
+#define DUO_INDEX_LOOKUPS 16
 #define DUO_COUNT_NAME (1 + DUO_HASH_DIGITS + 1)
 
 static uint64_t duo_ns(const struct timespec *time)
@@ -187,4 +190,35 @@ uint64_t duo_registry_state(int dir)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	return duo_ns(&now) < changed + DUO_STATE_SETTLE_NS ? 0 : changed;
+}
+
+const struct duo_registry_index *
+duo_registry_index_read(struct duo_registry_index *index, int dir,
+			size_t lookups)
+{
+	DIR *stream = lookups < DUO_INDEX_LOOKUPS ? NULL : duo_dir_list(dir);
+	struct dirent *entry;
+	size_t bit;
+	int err;
+
+	if (!stream)
+		return NULL;
+	memset(index, 0, sizeof(*index));
+	while (errno = 0, (entry = readdir(stream))) {
+		if (!duo_registry_is_record(entry->d_name))
+			continue;
+		bit = strtoull(entry->d_name, NULL, 16) % DUO_INDEX_BITS;
+		index->bits[bit / 8] |= 1 << (bit % 8);
+	}
+	err = errno;
+	closedir(stream);
+	return err ? NULL : index;
+}
+
+bool duo_registry_index_has(const struct duo_registry_index *index,
+			    uint64_t key)
+{
+	size_t bit = key % DUO_INDEX_BITS;
+
+	return !index || index->bits[bit / 8] & (1 << (bit % 8));
 }
