@@ -47,14 +47,6 @@ static void duo_shm_hand_over(struct duo_rx *rx)
 	rx->peer.count = rx->count;
 }
 
-static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
-{
-	duo_rx_set_bounce(rx, bounce);
-	rx->bounce_iov = (struct iovec) { bounce, size };
-	rx->peer.iov = &rx->bounce_iov;
-	rx->peer.count = 1;
-}
-
 /* Sets the fields that shm reads in a new receive entry. */
 static void duo_shm_describe(struct duo_rx *rx,
 			     const struct fi_peer_match_attr *attr)
@@ -70,15 +62,12 @@ static void duo_shm_describe(struct duo_rx *rx,
 	rx->peer.peer_context = NULL;
 }
 
-/* Sets a bounce buffer for msg_size bytes. Returns 0 or -FI_ENOMEM. */
-DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
+static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 {
-	void *bounce = malloc(msg_size);
-
-	if (!bounce)
-		return -FI_ENOMEM;
-	duo_shm_aim_bounce(rx, bounce, msg_size);
-	return 0;
+	duo_rx_set_bounce(rx, bounce);
+	rx->bounce_iov = (struct iovec) { bounce, size };
+	rx->peer.iov = &rx->bounce_iov;
+	rx->peer.count = 1;
 }
 
 /*
@@ -86,19 +75,23 @@ DUO_NOINLINE int duo_shm_bounce(struct duo_rx *rx, size_t msg_size)
  * is longer than the receive. If there is no memory for the bounce buffer, ends
  * the receive with FI_ENOMEM and tries the next one.
  */
-DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
-					enum duo_rx_kind kind,
-					const struct fi_peer_match_attr *attr,
-					fi_addr_t addr)
+static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
+				    const struct fi_peer_match_attr *attr,
+				    fi_addr_t addr)
 {
 	struct duo_rx *rx;
+	void *bounce;
 
 	while ((rx = duo_arrival_match(ep, kind, addr, attr->tag,
 				       attr->msg_size))) {
 		duo_shm_hand_over(rx);
-		if (attr->msg_size <= duo_rx_size(rx) ||
-		    !duo_shm_bounce(rx, attr->msg_size))
+		if (attr->msg_size <= duo_rx_size(rx))
 			break;
+		bounce = malloc(attr->msg_size);
+		if (bounce) {
+			duo_shm_aim_bounce(rx, bounce, attr->msg_size);
+			break;
+		}
 		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
 		if (rx->multi)
 			duo_multi_end(rx);
@@ -113,10 +106,10 @@ DUO_INLINE struct duo_rx *duo_shm_match(struct duo_ep *ep,
  *   duo_arrival_queue()
  * - -FI_ENOMEM: there is no entry, and the message is lost
  */
-DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
-				    const struct fi_peer_match_attr *attr,
-				    fi_addr_t addr, bool unresolved,
-				    struct fi_peer_rx_entry **entry)
+static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
+			      const struct fi_peer_match_attr *attr,
+			      fi_addr_t addr, bool unresolved,
+			      struct fi_peer_rx_entry **entry)
 {
 	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
 
@@ -139,9 +132,9 @@ DUO_NOINLINE int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	return -FI_ENOENT;
 }
 
-DUO_INLINE int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
-			   const struct fi_peer_match_attr *attr,
-			   struct fi_peer_rx_entry **entry)
+static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
+		       const struct fi_peer_match_attr *attr,
+		       struct fi_peer_rx_entry **entry)
 {
 	struct duo_ep *ep = duo_shm_ep_of(srx);
 	fi_addr_t addr = duo_map_peer(ep->map, attr->addr);
@@ -229,20 +222,13 @@ static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {
 	.free_entry = duo_shm_free_entry,
 };
 
-static int duo_shm_begin(struct duo_rx *rx)
-{
-	struct fi_ops_srx_peer *ops = rx->ep->peer_srx.peer_ops;
-
-	return rx->kind == DUO_TAGGED ? ops->start_tag(&rx->peer) :
-					ops->start_msg(&rx->peer);
-}
-
 /*
  * Implements duo_transport.start(). Calls malloc() first, because the later
  * steps cannot be undone.
  */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
+	const struct fi_ops_srx_peer *ops = rx->ep->peer_srx.peer_ops;
 	size_t size = rx->peer.msg_size;
 	void *bounce = NULL;
 	int ret;
@@ -257,10 +243,11 @@ int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 	duo_shm_hand_over(rx);
 	if (bounce)
 		duo_shm_aim_bounce(rx, bounce, size);
-	ret = duo_shm_begin(rx);
+	ret = rx->kind == DUO_TAGGED ? ops->start_tag(&rx->peer) :
+				       ops->start_msg(&rx->peer);
 	if (ret)
 		DUO_WARN(EP_DATA, "ep %p: shm: cannot start a message of %zu "
-			 "bytes: %s\n", (void *) rx->ep, rx->peer.msg_size,
+			 "bytes: %s\n", (void *) rx->ep, size,
 			 fi_strerror(-ret));
 	return 0;
 }
@@ -285,33 +272,16 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* Fills the buffers of rx with the first bytes of rx's bounce buffer. */
-DUO_NOINLINE void duo_shm_unbounce(const struct duo_rx *rx)
-{
-	near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
-}
-
-/* Completes a receive. After this call shm frees the entry. Returns 0. */
-DUO_SAME_ARGS ssize_t duo_shm_received(struct fid_peer_cq *peer_cq,
-				       void *context, uint64_t flags,
-				       size_t len, void *buf, uint64_t data,
-				       uint64_t tag, fi_addr_t src)
-{
-	struct duo_rx *rx = context;
-
-	if (rx->bounced)
-		duo_shm_unbounce(rx);
-	duo_arrival_done_at(rx, flags, len, buf, data,
-			    duo_map_peer(rx->ep->map, src));
-	return 0;
-}
-
-/* Handles shm's completions. A receive's context is its duo_rx. Returns 0. */
+/*
+ * Handles shm's completions. A receive's context is its duo_rx, whose entry shm
+ * frees afterwards. Returns 0.
+ */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
 {
 	struct duo_cq *cq = duo_container_of(peer_cq, struct duo_cq, peer_cq);
+	struct duo_rx *rx = context;
 	const struct fi_cq_tagged_entry entry = {
 		.op_context = context,
 		.flags = flags,
@@ -322,10 +292,14 @@ static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 	};
 
 	cq->local_events++;
-	if (flags & FI_RECV)
-		return duo_shm_received(peer_cq, context, flags, len, buf,
-					data, tag, src);
-	duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+	if (!(flags & FI_RECV)) {
+		duo_cq_push(cq, &entry, FI_ADDR_NOTAVAIL);
+		return 0;
+	}
+	if (rx->bounced)	/* copies the message's first bytes */
+		near_iov_in(duo_rx_iov(rx), 0, rx->bounce, duo_rx_size(rx));
+	duo_arrival_done_at(rx, flags, len, buf, data,
+			    duo_map_peer(rx->ep->map, src));
 	return 0;
 }
 
