@@ -134,8 +134,6 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	DUO_WARN(FABRIC, "shm fabric: %s; the core %s carries all messages\n",
 		 fi_strerror(-ret), fabric->core_name);
 	fabric->path_fabric[FI_DUO_LOCAL] = NULL;
-	fi_freeinfo(fabric->shm_info);
-	fabric->shm_info = NULL;
 	return ret;
 }
 
@@ -205,14 +203,8 @@ static int duo_shm_bind_srx(struct duo_ep *ep)
 
 	ret = fi_srx_context(ep->domain->path_domain[FI_DUO_LOCAL], &attr,
 			     &ep->shm->srx, &peer);
-	if (ret)
-		return ret;
-	ret = fi_ep_bind(ep->path_ep[FI_DUO_LOCAL], &ep->shm->srx->fid, 0);
-	if (ret) {
-		fi_close(&ep->shm->srx->fid);
-		ep->shm->srx = NULL;
-	}
-	return ret;
+	return ret ? ret : fi_ep_bind(ep->path_ep[FI_DUO_LOCAL],
+				      &ep->shm->srx->fid, 0);
 }
 
 static int duo_shm_bind(struct duo_ep *ep)
