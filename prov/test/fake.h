@@ -68,17 +68,14 @@ struct fake_table {
 };
 
 /*
- * The peers of an AV of shm, as in libfabric 2.0 to 2.6.
- *
- * An insert or a connection assigns the next free index to a peer. If none is
- * free, the peer overwrites another one. A removal frees the index, but the
- * endpoint's region keeps the peer's data.
+ * The peers of an AV of shm, as in libfabric 2.0 to 2.6. An insert or a
+ * connection assigns the next free index to a peer. If none is free, the peer
+ * overwrites another one.
  */
 #define FAKE_SHM_PEERS 256
 struct fake_shm_peer {
 	char name[DUO_TRANSPORT_NAME_MAX];
 	bool assigned;
-	bool used;		/* assigned now or before */
 	bool dangling; /* its endpoint was in this process, and is closed */
 	fi_addr_t addr;		/* FI_ADDR_UNSPEC: not inserted */
 };
@@ -196,7 +193,6 @@ struct fake_shm {
 	LIST_HEAD(, fake_map) maps;	/* maps of all open AVs */
 	int inserted;		/* number of successful inserts */
 	int overwritten;	/* number of peers overwritten while inserted */
-	int reused;		/* number of indexes assigned a second time */
 	bool full;		/* inserts fail: the map is full */
 	struct fake_obj *ep;	/* endpoint enabled first */
 	struct fake_msg_list incoming, queued, started;

@@ -64,28 +64,7 @@ static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	return 0;
 }
 
-static int fake_core_mr_reg(struct fid *fid, const void *buf, size_t len,
-			    uint64_t access, uint64_t offset, uint64_t key,
-			    uint64_t flags, struct fid_mr **mr, void *context)
-{
-	const struct fi_mr_attr attr = { .requested_key = key };
-
-	return fake_core_mr_regattr(fid, &attr, flags, mr);
-}
-
-static int fake_core_mr_regv(struct fid *fid, const struct iovec *iov,
-			     size_t count, uint64_t access, uint64_t offset,
-			     uint64_t key, uint64_t flags, struct fid_mr **mr,
-			     void *context)
-{
-	const struct fi_mr_attr attr = { .requested_key = key };
-
-	return fake_core_mr_regattr(fid, &attr, flags, mr);
-}
-
 struct fi_ops_mr fake_core_mr_ops = {
 	.size = sizeof(struct fi_ops_mr),
-	.reg = fake_core_mr_reg,
-	.regv = fake_core_mr_regv,
 	.regattr = fake_core_mr_regattr,
 };

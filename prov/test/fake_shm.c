@@ -39,25 +39,10 @@ static int fake_map_add(struct fake_map *map, const char *name)
 	map->next = (map->next + 1) % FAKE_SHM_PEERS;
 	peer = &map->peer[place];
 	fake.shm.overwritten += peer->assigned;
-	fake.shm.reused += peer->used;
 	strcpy(peer->name, name);
-	peer->assigned = peer->used = true;
+	peer->assigned = true;
 	peer->dangling = false;
 	return place;
-}
-
-/*
- * Removes a peer, as smr_map_del() does. Fails the test if the peer's region is
- * closed, because smr_map_del() accesses it.
- */
-static void fake_map_del(struct fake_map *map, int place)
-{
-	struct fake_shm_peer *peer = &map->peer[place];
-
-	ck_assert_msg(!peer->dangling, "shm looks into the region of %s, "
-		      "which is closed", peer->name);
-	peer->assigned = false;
-	peer->addr = FI_ADDR_UNSPEC;
 }
 
 struct fake_obj *fake_shm_of(struct fid_ep *ep)
@@ -123,24 +108,9 @@ static int fake_shm_insert(struct fid_av *av, const void *name, size_t count,
 	return 1;
 }
 
-static int fake_shm_remove(struct fid_av *av, fi_addr_t *fi_addr,
-			   size_t count, uint64_t flags)
-{
-	struct fake_obj *obj = fake_obj_of(&av->fid);
-
-	fake_shm_check(obj);
-	ck_assert_uint_eq(count, 1);
-	ck_assert_uint_lt(*fi_addr, FAKE_SHM_PEERS);
-	ck_assert_int_ge(obj->map->place[*fi_addr], 0);
-	fake_map_del(obj->map, obj->map->place[*fi_addr]);
-	obj->map->place[*fi_addr] = -1;
-	return 0;
-}
-
 static struct fi_ops_av fake_shm_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = fake_shm_insert,
-	.remove = fake_shm_remove,
 };
 
 static struct fi_ops fake_shm_fid_ops = {
@@ -150,15 +120,16 @@ static struct fi_ops fake_shm_fid_ops = {
 	.control = fake_control,
 };
 
+/* Accesses the regions of all peers, as smr_map_del() does. */
 static int fake_shm_av_close(struct fid *fid)
 {
 	struct fake_obj *obj = fake_obj_of(fid);
 	int i;
 
-	for (i = 0; i < FAKE_SHM_PEERS; i++) {
-		if (obj->map->peer[i].assigned)
-			fake_map_del(obj->map, i);
-	}
+	for (i = 0; i < FAKE_SHM_PEERS; i++)
+		ck_assert_msg(!obj->map->peer[i].dangling, "shm looks into the "
+			      "region of %s, which is closed",
+			      obj->map->peer[i].name);
 	LIST_REMOVE(obj->map, link);
 	free(obj->map);
 	return fake_close(fid);

@@ -140,6 +140,7 @@ struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src);
 struct fi_cq_err_entry expect_error(void *context, int err);
 /* Polls many times; asserts that there is no completion. */
 void expect_nothing(void);
+struct fi_ops_duo *ops_of(struct fid_ep *ep);
 /* Asserts the results of fi_ops_duo.path() for an address. */
 void expect_path(struct fid_ep *ep, fi_addr_t addr, enum fi_duo_path path,
 		 enum fi_duo_reason reason);

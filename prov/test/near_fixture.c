@@ -97,12 +97,17 @@ void near_setup_alone(void)
 	near_open_as(&over_near);
 }
 
-void near_publish(void)
+static void rig_publish_port(void)
 {
 	struct near_addr addr;
 
 	near_address(rig.port, &addr);
 	rig_publish(DUO_TRANSPORT_NEAR, &addr);
+}
+
+void near_publish(void)
+{
+	rig_publish_port();
 	peer = peer_insert(PEER);
 }
 
@@ -115,8 +120,7 @@ void near_setup(void)
 void near_setup_unlocked(void)
 {
 	over_near.threading = FI_THREAD_DOMAIN;
-	near_setup_alone();
-	near_publish();
+	near_setup();
 	/* reads may take the fast path only if this value is above 1 */
 	duo_params.core_poll_interval = 64;
 	ck_assert(!fixture_ep()->group->lock.on);
@@ -132,8 +136,7 @@ void near_setup_onesided(void)
 {
 	over_near.core = "efa";
 	over_near.onesided = true;
-	near_setup_alone();
-	near_publish();
+	near_setup();
 }
 
 void near_setup_device(void)
@@ -146,11 +149,8 @@ void near_setup_device(void)
 
 void near_setup_ordered(void)
 {
-	over_near.core = "efa";
-	over_near.onesided = true;
 	over_near.order = FI_ORDER_WAS | FI_ORDER_SAW;
-	near_setup_alone();
-	near_publish();
+	near_setup_onesided();
 }
 
 void rig_end(void)
@@ -163,11 +163,8 @@ void rig_end(void)
 
 void rig_again(void)
 {
-	struct near_addr addr;
-
 	rig_open();
-	near_address(rig.port, &addr);
-	rig_publish(DUO_TRANSPORT_NEAR, &addr);
+	rig_publish_port();
 }
 
 void near_teardown(void)
@@ -223,11 +220,6 @@ void rig_send(const char *text)
 	ck_assert_int_eq(near_send(rig.port, rig.us, &msg), 0);
 }
 
-void rig_send_large(unsigned int flags)
-{
-	rig_send_len(flags, LARGE);
-}
-
 void rig_send_len(unsigned int flags, size_t len)
 {
 	const struct near_msg msg = {
@@ -243,10 +235,7 @@ void rig_send_len(unsigned int flags, size_t len)
 enum fi_duo_path path_of(enum fi_duo_reason *reason)
 {
 	enum fi_duo_path path;
-	struct fi_ops_duo *ops;
 
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
-	ck_assert_int_eq(ops->path(fx.ep, peer, &path, reason), 0);
+	ck_assert_int_eq(ops_of(fx.ep)->path(fx.ep, peer, &path, reason), 0);
 	return path;
 }

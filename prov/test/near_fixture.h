@@ -62,9 +62,12 @@ void rig_again(void);
 
 /* The peer sends a message, with TAG. */
 void rig_send(const char *text);
-void rig_send_large(unsigned int flags);
 /* The peer sends a large message of len bytes. */
 void rig_send_len(unsigned int flags, size_t len);
+static inline void rig_send_large(unsigned int flags)
+{
+	rig_send_len(flags, LARGE);
+}
 /* Polls both sides until fx.cq has an entry; checks its context; returns it. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);

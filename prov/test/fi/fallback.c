@@ -31,6 +31,13 @@ static void expect_warning(const char *text)
 	ck_assert_msg(strstr(logged, text), "no \"%s\": %s", text, logged);
 }
 
+/* Opens the endpoint, and asserts that it has no local side. */
+static void start_without_local(void)
+{
+	ck_assert_int_eq(fixture_try(&plain), 0);
+	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+}
+
 static void send_one(fi_addr_t to)
 {
 	char context;
@@ -73,8 +80,7 @@ UNIT_TEST(published_address_uses_core)
 {
 	fixture_open(&plain);
 	peer_publish(fake.core.own_addr);
-	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	start_without_local();
 	expect_warning("A live process has this address");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -116,8 +122,7 @@ UNIT_TEST(foreign_file_uses_core)
 	close(duo_registry_open(duo_params.registry_dir, path));
 	snprintf(text, sizeof(text), "%s%s", path, name);
 	close(open(text, O_CREAT | O_WRONLY, 0600));
-	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	start_without_local();
 	expect_warning(text);
 	expect_warning("remove it");
 	unlink(text);
@@ -127,8 +132,7 @@ UNIT_TEST(missing_registry_uses_core)
 {
 	fixture_open(&plain);
 	duo_params.registry_dir = "/nonexistent/ofi_duo";
-	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	start_without_local();
 	expect_warning("FI_OFI_DUO_REGISTRY_DIR");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -261,8 +265,7 @@ UNIT_TEST(missing_address_space_uses_core)
 	fixture_open(&plain);
 	limit_space((size_t) 1 << 30);
 	unit_check_space();
-	ck_assert_int_eq(fixture_try(&plain), 0);
-	ck_assert_ptr_null(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	start_without_local();
 	expect_warning("ulimit -v");
 	addr = peer_insert(1);
 	expect_core_works();
@@ -295,8 +298,7 @@ UNIT_TEST(invalid_path_calls_fail)
 	fixture_start(&plain);
 	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, "other", 0, (void **) &ops,
 				     NULL), -FI_ENOSYS);
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
+	ops = ops_of(fx.ep);
 	ck_assert_int_eq(ops->path(fx.ep, 0, &path, &reason), -FI_EINVAL);
 	ck_assert_int_eq(ops->path(fx.ep, FI_ADDR_UNSPEC, &path, &reason),
 			 -FI_EINVAL);
@@ -314,8 +316,7 @@ UNIT_TEST(statistics_fit_size_of_caller)
 	struct fi_ops_duo *ops;
 
 	fixture_start(&plain);
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
+	ops = ops_of(fx.ep);
 	memset(stats, 0xa5, sizeof(stats));
 	ck_assert_int_eq(ops->stats(fx.ep, stats, 8), 0);
 	ck_assert_uint_eq(stats[0].path[0].tx_msgs, 0);

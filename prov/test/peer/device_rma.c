@@ -137,13 +137,11 @@ UNIT_TEST(device_atomics_use_core)
  */
 static void device_path(const char *begin)
 {
-	struct fi_ops_duo *ops;
+	const struct fi_ops_duo *ops = ops_of(fx.ep);
 	const char *text, *way;
 	unsigned int i;
 	uint64_t count, all = 0, this = 0;
 
-	ck_assert_int_eq(fi_open_ops(&fx.ep->fid, FI_DUO_OPS, 0,
-				     (void **) &ops, NULL), 0);
 	text = ops->device_path(fx.ep, peer);
 	if (begin)
 		ck_assert_msg(text && !strncmp(text, begin, strlen(begin)),
