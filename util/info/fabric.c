@@ -244,10 +244,12 @@ void info_check_module(const struct info_fabric *fabric)
 	}
 	if (!info_module_fits(fabric, major, minor)) {
 		info_found("module", INFO_ERROR, "%s was built for libfabric "
-			   "%u.%u, not for %u.%u: it is not available%s",
+			   "%u.%u, not for %u.%u: it %s",
 			   path, major, minor, FI_MAJOR(fabric->version),
-			   FI_MINOR(fabric->version), info_local_is_shm() ?
-			   " with FI_OFI_DUO_LOCAL=shm" : "");
+			   FI_MINOR(fabric->version),
+			   duo_abi_same(FI_VERSION(major, minor),
+					fabric->version) ?
+			   "cannot use shm" : "is not available");
 		info_remedy("install ofi_duo built for libfabric %u.%u",
 			    FI_MAJOR(fabric->version),
 			    FI_MINOR(fabric->version));

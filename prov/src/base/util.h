@@ -26,6 +26,8 @@
 #define duo_container_of(ptr, type, member) \
 	((type *) ((char *) (ptr) - offsetof(type, member)))
 
+#define DUO_COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 #define DUO_LINE 64	/* size of a cache line, bytes */
 
 /* Allocates whole cache lines, zeroed; free() frees them. NULL: no memory. */

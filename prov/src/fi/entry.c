@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/param.h"
 #include "base/params.h"
+#include "base/util.h"
 
 /* largest value of a parameter that is a number of polls or microseconds */
 #define DUO_PARAM_MAX 1000000
@@ -124,14 +125,11 @@ static void duo_params_define(const struct duo_param *params, size_t count)
 	}
 }
 
-void duo_params_load(const struct duo_param *params, size_t count)
-{
-	duo_params_define(params, count);
-	duo_params_define(duo_param_near, sizeof(duo_param_near) /
-					  sizeof(duo_param_near[0]));
-}
-
-bool duo_entry_version_ok(void)
+/*
+ * True if the running libfabric has the same structures as the libfabric of the
+ * build (base/abi.h). Otherwise logs a warning.
+ */
+static bool duo_entry_version_ok(void)
 {
 	uint32_t running = fi_version();
 
@@ -144,14 +142,11 @@ bool duo_entry_version_ok(void)
 	return false;
 }
 
-static void duo_entry_cleanup(void)
+struct fi_provider *duo_entry(const struct duo_param *params, size_t count)
 {
-}
-
-struct fi_provider *duo_entry(void)
-{
+	duo_params_define(params, count);
+	duo_params_define(duo_param_near, DUO_COUNT(duo_param_near));
 	duo_prov.getinfo = duo_getinfo;
 	duo_prov.fabric = duo_fabric_open;
-	duo_prov.cleanup = duo_entry_cleanup;
-	return &duo_prov;
+	return duo_entry_version_ok() ? &duo_prov : NULL;
 }

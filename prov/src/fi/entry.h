@@ -13,7 +13,6 @@
 #ifndef DUO_ENTRY_H
 #define DUO_ENTRY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <rdma/providers/fi_prov.h>
 
@@ -41,22 +40,15 @@ struct duo_param {
 
 struct fi_provider *fi_prov_ini(void);
 
-/* Defines and reads params[], and the parameters that all modules have. */
-void duo_params_load(const struct duo_param *params, size_t count);
 /* For duo_param.read: reads a number; limits it to the range 1 to 1000000. */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*
- * True if the running libfabric has the same structures as the libfabric of the
- * build (base/abi.h). Otherwise logs a warning.
+ * Defines and reads params[], and the parameters that all modules have. Returns
+ * the provider; NULL: this version of libfabric is not supported.
  */
-bool duo_entry_version_ok(void);
-/* Sets the functions of duo_prov, and returns it. */
-struct fi_provider *duo_entry(void);
-/*
- * Reads the parameters and returns the provider of a module that wraps a core.
- * NULL: this version of libfabric is not supported.
- */
+struct fi_provider *duo_entry(const struct duo_param *params, size_t count);
+/* duo_entry() for a module that wraps a core. */
 struct fi_provider *duo_entry_core(void);
 
 #endif /* DUO_ENTRY_H */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Entry code of entry_duo.c and entry_hook.c: parameters, version check */
+/* Entry code of entry_duo.c and entry_hook.c: parameters */
 
 #include <string.h>
 
 #include "fi/entry.h"
-#include "base/compat.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "base/util.h"
 
 static void duo_param_read_local(const struct duo_param *param)
 {
@@ -69,32 +69,7 @@ static const struct duo_param duo_param_table[] = {
 	  "becomes readable, in microseconds (1 to 1000000, default: 500)" },
 };
 
-/*
- * True if ofi_duo supports the running version of libfabric. Otherwise logs a
- * warning. With libfabric's shm, the running version must be that of the build,
- * because the structures of fi_peer(3) differ between minor versions.
- */
-static bool duo_version_ok(void)
-{
-	uint32_t running = fi_version();
-
-	if (!duo_entry_version_ok())
-		return false;
-	if (running == DUO_FI_VERSION ||
-	    !duo_transports[duo_params.local]->same_libfabric)
-		return true;
-	DUO_WARN(CORE, "built for libfabric %d.%d, loaded by %d.%d: with "
-		 "FI_OFI_DUO_LOCAL=shm both must be the same; not available. "
-		 "Use near, or build ofi_duo against the libfabric that "
-		 "loads it\n",
-		 FI_MAJOR_VERSION, FI_MINOR_VERSION, FI_MAJOR(running),
-		 FI_MINOR(running));
-	return false;
-}
-
 struct fi_provider *duo_entry_core(void)
 {
-	duo_params_load(duo_param_table, sizeof(duo_param_table) /
-					 sizeof(duo_param_table[0]));
-	return duo_version_ok() ? duo_entry() : NULL;
+	return duo_entry(duo_param_table, DUO_COUNT(duo_param_table));
 }

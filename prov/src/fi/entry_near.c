@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "base/util.h"
 #include "core/none.h"
 #include "fi/entry.h"
 
@@ -25,7 +26,5 @@ struct fi_provider *fi_prov_ini(void)
 	duo_params.core = DUO_NONE;
 	/* no default core: an application gets infos of near only by name */
 	duo_params.cores = "";
-	duo_params_load(near_param_table, sizeof(near_param_table) /
-					  sizeof(near_param_table[0]));
-	return duo_entry_version_ok() ? duo_entry() : NULL;
+	return duo_entry(near_param_table, DUO_COUNT(near_param_table));
 }

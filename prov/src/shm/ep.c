@@ -335,7 +335,6 @@ const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
-	.same_libfabric = true,
 	.exclusive_start = true,
 	.fabric_open = duo_shm_fabric_open,
 	.domain_open = duo_shm_domain_open,

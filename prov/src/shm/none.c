@@ -25,6 +25,5 @@ const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
-	.same_libfabric = true,
 	.fabric_open = duo_shm_fabric_open,
 };

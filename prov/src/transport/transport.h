@@ -56,8 +56,6 @@ struct duo_transport {
 	struct duo_transport_limits limits;
 	/* resources that a local side requires, as text for a warning */
 	const char *takes;
-	/* true: both ends must use the same version of libfabric */
-	bool same_libfabric;
 	/*
 	 * true: endpoints of one user must not start at the same time, because
 	 * each tests for free space before it allocates the space
