@@ -273,7 +273,7 @@ char *fake_reach(enum fi_duo_path path, void *buf, void *desc);
 /* Copies the message's bytes that fit into the iov; returns their number. */
 size_t fake_scatter(enum fi_duo_path path, const struct fake_msg *msg,
 		    const struct iovec *iov, void *const *desc, size_t count);
-extern struct fi_ops fake_fid_ops;	/* for objects without a bind of their own */
+extern struct fi_ops fake_fid_ops; /* for objects without their own bind */
 extern struct fi_ops_domain fake_core_domain_ops, fake_shm_domain_ops;
 extern struct fi_ops_mr fake_core_mr_ops;
 extern struct fi_ops_msg fake_msg_ops;

@@ -237,8 +237,8 @@ void info_check_module(const struct info_fabric *fabric)
 		return;
 	if (!info_module_ident(path, ident, sizeof(ident)) ||
 	    sscanf(ident, "%*s libfabric %u.%u", &major, &minor) != 2) {
-		info_found("module", INFO_ERROR, "%s is not a module of ofi_duo",
-			   path);
+		info_found("module", INFO_ERROR, "%s is not a module of "
+			   "ofi_duo", path);
 		info_remedy("install ofi_duo again");
 		return;
 	}

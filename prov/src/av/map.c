@@ -109,8 +109,8 @@ static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Frees the peer index of `word`, the former route of an address, unless another
- * address has it. Not for polls, which may access the peer next.
+ * Frees the peer index of `word`, the former route of an address, unless
+ * another address has it. Not for polls, which may access the peer next.
  */
 static void duo_map_release(struct duo_ep *ep, uint64_t word)
 {

@@ -105,7 +105,8 @@ uint64_t duo_registry_state(int dir);
  */
 #define DUO_INDEX_BITS 65536
 struct duo_registry_index {
-	uint8_t bits[DUO_INDEX_BITS / 8];	/* bit duo_registry_key() % size */
+	/* for each record: bit duo_registry_key() % DUO_INDEX_BITS */
+	uint8_t bits[DUO_INDEX_BITS / 8];
 };
 /*
  * Reads the records' names into *index if at least 16 lookups follow; for
