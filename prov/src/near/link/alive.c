@@ -19,12 +19,6 @@
 #include "base/proc.h"
 
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
-#define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
-/*
- * time after an fd request, in ms; during this time, the port reads the socket
- * every ms
- */
-#define NEAR_FDX_FAST_MS 2000
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
 {
@@ -322,58 +316,52 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/*
- * Reads the socket port->fdx every NEAR_FDX_MS; for NEAR_FDX_FAST_MS after a
- * request, every ms.
- */
-static void near_port_fdx(struct near_port *port, uint64_t now)
+/* True if the last complete check for failed peers was NEAR_CHECK_MS ago. */
+static bool near_port_check_due(const struct near_port *port, uint64_t now)
 {
-	if (port->fdx < 0 || now - port->fdx_ms <
-	    (now - port->requested_ms < NEAR_FDX_FAST_MS ? 1 : NEAR_FDX_MS))
-		return;
-	port->fdx_ms = now;
-	near_fdx_read(port);
+	return near_unlikely(now - port->checked_ms >= NEAR_CHECK_MS);
 }
 
 /*
- * Checks for failed peers every NEAR_CHECK_MS, and repeats wakeups that have
- * failed. near_peer_alive() calls this function while its caller may be using a
- * slot. So near_rings_check(), which may free rings, is left to the next
- * near_port_tick().
+ * Checks for failed peers. Every NEAR_CHECK_MS, the check is complete, and
+ * repeats wakeups that have failed. near_peer_alive() calls this function while
+ * its caller may be using a slot. So near_rings_check(), which may free rings,
+ * is left to the next near_port_tick().
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
-	if (near_likely(now - port->checked_ms < NEAR_CHECK_MS))
-		return;
-	port->checked_ms = port->syscall_check_ms = now;
+	bool all = near_port_check_due(port, now);
+
+	if (all)
+		port->checked_ms = now;
 	near_port_events(port);
-	near_port_find_failed(port, true);
-	near_wakes_repeat(port);
-	port->rings_due = true;
+	near_port_find_failed(port, all);
+	if (all) {
+		near_wakes_repeat(port);
+		port->rings_due = true;
+	}
 }
 
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 {
-	near_port_check(port, duo_now_ms());
+	uint64_t now = duo_now_ms();
+
+	if (near_port_check_due(port, now))
+		near_port_check(port, now);
 	return !peer->draining && peer->state != NEAR_PEER_GONE;
 }
 
 /*
  * Schedules the next near_port_tick(). If the last one was NEAR_CHECK_MS or
- * more ago, the process polls seldom: then each poll has a tick, to detect
- * failures in time. Otherwise the interval doubles after every NEAR_TICK_QUICK
- * ticks, up to NEAR_TICK_POLLS polls.
+ * more ago, the process polls seldom: then the next poll has a tick, to detect
+ * failures in time. Otherwise doubles the interval, up to NEAR_TICK_POLLS.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
-	if (now - port->ticked_ms >= NEAR_CHECK_MS) {
+	if (now - port->ticked_ms >= NEAR_CHECK_MS)
 		port->tick_polls = 1;
-		port->tick_quick = 0;
-	} else if (port->tick_polls < NEAR_TICK_POLLS &&
-		   ++port->tick_quick == NEAR_TICK_QUICK) {
+	else if (port->tick_polls < NEAR_TICK_POLLS)
 		port->tick_polls *= 2;
-		port->tick_quick = 0;
-	}
 	port->ticked_ms = now;
 	port->tick_at = port->polls + port->tick_polls;
 }
@@ -387,10 +375,14 @@ void near_port_tick(struct near_port *port)
 		port->swept = port->polls;
 		near_port_sweep(port);
 	}
-	near_port_check(port, now);
+	if (near_port_check_due(port, now))
+		near_port_check(port, now);
 	if (near_unlikely(port->rings_due))
 		near_rings_check(port);
-	near_port_fdx(port, now);
+	if (port->fdx >= 0 && now != port->fdx_ms) {
+		port->fdx_ms = now;
+		near_fdx_read(port);
+	}
 	if (near_unlikely(port->draining))
 		near_port_reap(port);
 }
@@ -419,23 +411,18 @@ int near_wait_fd(struct near_port *port)
 
 /*
  * True if a sender has cleared near_segment.armed, or if the wake pipe had a
- * byte. Also checks for failed peers. Every NEAR_CHECK_MS, this check includes
- * the system calls of near_peer_missed().
+ * byte.
  */
 bool near_woken(struct near_port *port)
 {
-	uint64_t now = duo_now_ms();
-	bool all = now - port->syscall_check_ms >= NEAR_CHECK_MS, rung;
+	bool rung;
 
 	/* senders write the byte first, and may not have cleared `armed` yet */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);
 	port->armed = port->armed && !rung;
-	near_port_events(port);
-	if (all)
-		port->syscall_check_ms = now;
-	near_port_find_failed(port, all);
+	near_port_check(port, duo_now_ms());
 	if (port->draining)
 		near_port_reap(port);
 	return rung;

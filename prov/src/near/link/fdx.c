@@ -281,7 +281,7 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 			 "network namespace", peer->addr.pid);
 		return -ESRCH;
 	}
-	peer->requested_ms = port->requested_ms = now;
+	peer->requested_ms = now;
 	return !ret || near_fdx_temporary(-ret) ? -EAGAIN : ret;
 }
 
@@ -295,8 +295,6 @@ int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 	int ret = port->fdx < 0 ? -EHOSTUNREACH :
 				  near_fdx_post(port, &request, NULL);
 
-	if (!ret)
-		port->requested_ms = duo_now_ms();
 	return near_fdx_temporary(-ret) ? -EAGAIN : ret;
 }
 

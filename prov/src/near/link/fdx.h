@@ -12,7 +12,7 @@
  * memory, which cannot be opened through /proc.
  *
  * Cost: a few system calls per datagram, while peers connect; one read of the
- * socket every NEAR_FDX_MS, and every ms for NEAR_FDX_FAST_MS after a request.
+ * socket per ms.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H

@@ -14,8 +14,6 @@
 
 /* a poll is a call of near_poll(); a tick is a call of near_port_tick() */
 #define NEAR_TICK_POLLS 16	/* limit of polls from a tick to the next */
-/* after each 16 ticks, the interval between ticks doubles, up to the limit */
-#define NEAR_TICK_QUICK 16
 #define NEAR_SWEEP_POLLS 1024	/* polls from a near_port_sweep() to the next */
 /* number of active rings that near_port_sweep() never makes idle */
 #define NEAR_ACTIVE_MIN 8
@@ -203,15 +201,11 @@ struct near_port {
 	bool reads;	/* single copy is permitted: !near_attr.no_cma */
 	uint32_t draining;	/* number of peers with near_peer.draining */
 	uint32_t tick_polls;	/* polls between two near_port_tick() */
-	uint32_t tick_quick;	/* ticks since tick_polls was set */
 	uint32_t swept;	/* port->polls at the last near_port_sweep() */
 	uint64_t ticked_ms;	/* time of the last near_port_tick(), ms */
-	uint64_t checked_ms;	/* time of near_port_check()'s last check, ms */
-	/* time of the last check of all peers by near_peer_missed(), ms */
-	uint64_t syscall_check_ms;
+	uint64_t checked_ms;	/* time of the last complete check, ms */
 	bool rings_due;	/* near_port_tick() must call near_rings_check() */
-	uint64_t fdx_ms;	/* time of near_port_fdx()'s last read, ms */
-	uint64_t requested_ms;	/* time of the last fd exchange request, ms */
+	uint64_t fdx_ms;	/* time of a tick's last near_fdx_read(), ms */
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
