@@ -53,14 +53,12 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
-	if (port->denied_fdx)
-		return;
+	if (!port->denied_fdx)
+		near_log(port, 0, "invalid connection request from pid %d, "
+			 "uid %d: %s. Ignored; further ones are not reported",
+			 msg->known ? (int)msg->cred.pid : -1,
+			 msg->known ? (int)msg->cred.uid : -1, why);
 	port->denied_fdx = true;
-	near_log(port, 0,
-		 "invalid connection request from pid %d, uid %d: "
-		 "%s. Ignored; further ones are not reported",
-		 msg->known ? (int)msg->cred.pid : -1,
-		 msg->known ? (int)msg->cred.uid : -1, why);
 }
 
 /* Moves fd[i] from msg to the caller, which must close it; -1: none. */
@@ -179,7 +177,6 @@ static void near_fdx_msg_foreign(struct near_port *port,
 		near_fdx_send(port, &msg->fdx.from, NEAR_FDX_DENIED);
 	else if (peer && near_fdx_msg_from(port, msg, peer->addr.nonce))
 		peer->rejected = true;
-	near_fdx_msg_reject(port, msg, "it is another user's");
 }
 
 /* Replies to NEAR_FDX_GPU_REQUEST; after an error, without a descriptor. */
@@ -200,59 +197,58 @@ static void near_fdx_share(struct near_port *port,
 		close(fd);
 }
 
-/* Handles requests and replies for device memory. */
-static void near_fdx_msg_memory(struct near_port *port,
-				struct near_fdx_msg *msg)
+/* Handles requests and replies for device memory. Returns a fault or NULL. */
+static const char *near_fdx_msg_memory(struct near_port *port,
+				       struct near_fdx_msg *msg)
 {
 	struct near_peer *peer = near_peer_find(port, &msg->fdx.from);
 
 	if (!port->onesided || near_addr_check(port, &msg->fdx.from) ||
 	    !near_fdx_msg_from(port, msg, msg->fdx.from.nonce))
-		near_fdx_msg_reject(port, msg, "bad sender address");
-	else if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST)
+		return "bad sender address";
+	if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST)
 		near_fdx_share(port, &msg->fdx);
 	else if (peer)
 		port->onesided->shared(port, peer, msg->fdx.id,
 				       near_fdx_msg_fd(msg, 0));
+	return NULL;
 }
 
-static void near_fdx_msg_read(struct near_port *port, struct near_fdx_msg *msg)
+/* Handles a datagram. Returns the reason to reject it; NULL: none. */
+static const char *near_fdx_msg_read(struct near_port *port,
+				     struct near_fdx_msg *msg)
 {
 	const char *fault;
 
 	if (msg->size != sizeof(msg->fdx) || msg->fdx.to != port->addr.nonce ||
-	    msg->fdx.kind >= NEAR_FDX_KINDS) {
-		near_fdx_msg_reject(port, msg, "it is none of near's");
-		return;
-	}
+	    msg->fdx.kind >= NEAR_FDX_KINDS)
+		return "it is none of near's";
 	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
 		near_fdx_msg_foreign(port, msg);
-		return;
+		return "it is another user's";
 	}
-	if (msg->cut) {
-		near_fdx_msg_reject(port, msg, "descriptors are missing: raise "
-				    "the limit of open files (ulimit -n)");
-		return;
-	}
+	if (msg->cut)
+		return "descriptors are missing: raise the limit of open files "
+		       "(ulimit -n)";
 	if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST ||
-	    msg->fdx.kind == NEAR_FDX_GPU_REPLY) {
-		near_fdx_msg_memory(port, msg);
-		return;
-	}
+	    msg->fdx.kind == NEAR_FDX_GPU_REPLY)
+		return near_fdx_msg_memory(port, msg);
 	fault = near_fdx_msg_fault(port, msg);
-	if (fault)
-		near_fdx_msg_reject(port, msg, fault);
-	else
+	if (!fault)
 		near_fdx_msg_good(port, msg);
+	return fault;
 }
 
 void near_fdx_read(struct near_port *port)
 {
 	struct near_fdx_msg msg;
+	const char *fault;
 	int i;
 
 	for (i = 0; i < NEAR_FDX_BURST && near_fdx_next(port, &msg); i++) {
-		near_fdx_msg_read(port, &msg);
+		fault = near_fdx_msg_read(port, &msg);
+		if (fault)
+			near_fdx_msg_reject(port, &msg, fault);
 		near_fdx_msg_drop(&msg);
 	}
 }
