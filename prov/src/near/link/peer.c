@@ -465,14 +465,14 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	if (fd < 0)
 		return near_connect_failed(port, peer, fd);
 	ret = near_segment_open(&segment, &growing, fd, peer->addr.nonce);
+	if (!ret) {
+		ret = near_connect_ring(port, peer, segment, growing, fd);
+		if (ret)
+			near_segment_close(segment);
+	}
+	close(fd);
 	if (ret)
 		return near_connect_failed(port, peer, ret);
-	ret = near_connect_ring(port, peer, segment, growing, fd);
-	close(fd);
-	if (ret) {
-		near_segment_close(segment);
-		return near_connect_failed(port, peer, ret);
-	}
 	near_fd_drop(peer, NEAR_FD_SEGMENT);
 	return 0;
 }

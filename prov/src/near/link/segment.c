@@ -166,17 +166,12 @@ int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		ret = near_map(fd, 0, sizeof(**segment), sizeof(**segment),
 			       &map);
 	if (ret)
-		goto err_close;
+		return ret;
 	ret = near_segment_check_head(map, size, nonce, growing);
 	if (ret)
-		goto err_unmap;
-	*segment = map;
-	return 0;
-
-err_unmap:
-	munmap(map, sizeof(**segment));
-err_close:
-	close(fd);
+		munmap(map, sizeof(**segment));
+	else
+		*segment = map;
 	return ret;
 }
 

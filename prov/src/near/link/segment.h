@@ -41,7 +41,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size);
 
 /*
  * Maps a peer's struct near_segment; stores near_segment.growing in *growing.
- * Returns 0 and leaves fd open. After an error, closes fd and returns -errno:
+ * Returns 0 or -errno:
  * - -ENOENT: fd is not the segment of the port with this nonce
  * - -ENOTSUP: the owner has another page size
  */
