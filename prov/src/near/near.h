@@ -4,17 +4,9 @@
 /*
  * near: messages, RMA and atomics in shared memory, between processes of one
  * host and user, without libfabric. A port is near's endpoint, a peer is a
- * remote port. The embedder is the code that uses this interface. Design:
- * docs/near/design.md; protocols: docs/near/protocol.md; terms:
- * docs/glossary.md.
- *
- * The embedder must serialize all calls for a port. near calls the embedder's
- * functions in struct near_sink: arrived() and unload() only within near_poll()
- * and near_rx_ring_poll(), the others within any call for the port. Errors are
- * negative errno values.
- *
- * near_send() and near_poll() are inline functions in msg/inline.h, which
- * rma/inline.h includes.
+ * remote port, and the embedder uses this interface: docs/near/design.md. The
+ * embedder must serialize all calls for a port. Errors are negative errno
+ * values. The inline functions near_send() and near_poll() are in msg/inline.h.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -48,8 +40,7 @@ struct near_addr {
 	int32_t fd;	/* the segment's file descriptor in process pid */
 	uint64_t nonce;		/* random number: no other port has it */
 	uint64_t host;	/* id of the machine and of its current boot */
-	/* one id for the process's pid namespace and time namespace together */
-	uint64_t pid_ns;
+	uint64_t pid_ns;	/* id of pid and time namespace together */
 	uint64_t start;	/* start time of the process, ticks after boot */
 	uint64_t flags;		/* NEAR_ADDR_* */
 };
@@ -65,59 +56,47 @@ struct near_rx_op;
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/*
-	 * Address of the message in the sender's process; 0: the receiver must
-	 * request fragments. With NEAR_DEVICE: RMA address of the message in
-	 * the region that has `key`.
+	 * address in the sender's process; 0: the receiver must request
+	 * fragments. With NEAR_DEVICE: RMA address in the region `key`.
 	 */
 	uint64_t addr;
 	uint64_t key;		/* region key; only with NEAR_DEVICE */
 };
 
 struct near_msg {
-	/*
-	 * address of the first buffer of the message. In arrived(), NULL means
-	 * that this is a rendezvous message.
-	 */
+	/* first buffer; in arrived(), NULL: a rendezvous message */
 	const void *payload;
 	size_t len;
 	uint64_t tag;
 	uint64_t data;
 	unsigned int flags;
-	/*
-	 * valid in arrived() if payload is NULL, and in sends with the flag
-	 * NEAR_DEVICE
-	 */
-	struct near_rndv rndv;
+	struct near_rndv rndv;	/* of rendezvous and NEAR_DEVICE messages */
 };
 
-/* Callbacks of the embedder. err: 0 or a positive errno value. */
+/*
+ * Callbacks of the embedder. near calls arrived() and unload() only within
+ * near_poll() and near_rx_ring_poll(), the others within any call for the port.
+ * err: 0 or a positive errno value.
+ */
 struct near_sink {
 	/*
-	 * Delivers a message. Its payload is valid only during the call.
-	 * Returns 0, or -EAGAIN: this message and the sender's later ones stay
-	 * in the ring for later polls.
+	 * Delivers a message, whose payload is valid only during the call.
+	 * Returns 0; -EAGAIN: the sender's messages stay in the ring.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/*
-	 * Reports the end of a receive that near_recv() or near_recv_begin()
-	 * has started with a cookie that is not NULL.
-	 */
+	/* Reports the end of a near_recv() or near_recv_begin() with cookie. */
 	void (*received)(void *ctx, void *cookie, int err);
 	/* Reports the end of a near_send_large() whose cookie is not NULL. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies the first len bytes of a NEAR_DEVICE message from the device
-	 * memory `from` to the host memory `host`. near calls this function at
-	 * the sender, after the receiver has requested fragments. cookie: that
-	 * of near_send_large(). Returns 0 or a positive errno value.
+	 * Copies len bytes of a NEAR_DEVICE message from device to host memory,
+	 * because the receiver has requested fragments. cookie: that of
+	 * near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/*
-	 * Reports a peer that near has created: in near_peer_get(), or because
-	 * a new sender has attached to a ring.
-	 */
+	/* Reports a new peer: of near_peer_get(), or a sender that attached. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
 	/* Reports a failed or closed peer, whose operations have all ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
@@ -135,22 +114,16 @@ struct near_attr {
 	size_t memory;
 	/* true: no calls of process_vm_readv() and process_vm_writev() */
 	bool no_cma;
-	/*
-	 * true: no call of prctl(PR_SET_PTRACER). If ptrace_scope is 1, the
-	 * security module Yama then denies peers single copy from and to this
-	 * process.
-	 */
+	/* true: no prctl(PR_SET_PTRACER); Yama may then deny single copy */
 	bool no_ptracer;
 	uint32_t timeout_ms; /* timeout of the fd exchange, ms; 0: no limit */
 };
 
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
- * Opens the port's UNIX socket for the fd exchange (link/fdx.h), by which peers
- * request file descriptors that they cannot open through /proc. dir: file
- * descriptor of the directory for the socket's file; the peers must share this
- * directory. dir -1: the socket has an abstract name instead, valid in this
- * network namespace. Returns 0 or -errno.
+ * Opens the port's socket of the fd exchange (link/fdx.h). dir: file descriptor
+ * of the directory for the socket's file, which the peers must share; -1: an
+ * abstract name, valid in this network namespace. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes from dir the files of near's sockets that no process has open. */
@@ -172,8 +145,7 @@ int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 /*
  * Finds or creates the peer with this address and takes a reference, which
  * near_peer_put() drops. Returns 0 or -ENOMEM. The first send connects the
- * peer. near keeps a connected peer until it fails or closes, even without
- * references.
+ * peer.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
@@ -190,9 +162,8 @@ bool near_peer_usable(const struct near_peer *peer);
 /* True if this port monitors the peer, and the peer has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
- * True if near has found that the peer's process has exited or is exiting, or
- * that its port cannot be opened. False if a connected peer has only closed its
- * port.
+ * True if the peer's process has exited or is exiting, or its port cannot be
+ * opened. False if a connected peer has only closed its port.
  */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to send to the peer, or waits to get one. */
@@ -200,22 +171,17 @@ bool near_peer_rings(const struct near_peer *peer);
 /* Sets near_peer.user, the embedder's pointer; NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
-/*
- * Buffers for near_send_large(). Unless `copy` is set, near reads them until
- * the operation ends.
- */
+/* Buffers for near_send_large(). near reads them until the operation ends. */
 struct near_large {
 	const struct iovec *iov;
 	size_t count;
 	bool copy;	/* true: near reads the buffers only during the call */
 	/*
-	 * NULL, or the address of the only buffer, allocated by malloc(). near
-	 * frees the buffer when the operation ends. Must be NULL if copy is
-	 * set.
+	 * NULL, or the only buffer, allocated by malloc(), which near frees
+	 * when the operation ends. Must be NULL if copy is set.
 	 */
 	void *owned;
-	/* passed to near_sink.sent(); NULL: no call of sent() */
-	void *cookie;
+	void *cookie;	/* for near_sink.sent(); NULL: no call of sent() */
 };
 
 /*
@@ -233,9 +199,8 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov, and discards bytes for
- * which iov has no space. Returns 0: near_sink.received() will report the end;
- * or -EAGAIN: poll and retry.
+ * Receives a rendezvous message of len bytes into iov; discards excess bytes.
+ * Returns 0: near_sink.received() will report the end; -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
@@ -265,32 +230,17 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if this thread's CPUs are oversubscribed: the number of processes that
- * may run only on these CPUs exceeds the number of CPUs. Also true if the CPUs
- * cannot be read. A waiting thread should yield only in this case: otherwise an
- * unrelated process may get the CPU for milliseconds.
- *
- * pid: array of `count` peers' pids; this call sorts the array. Each 0 in it is
- * an unknown pid, and counts as one process. others: number of further
- * processes.
- *
- * Cost: one system call; with more processes than CPUs, one more per peer.
+ * True if more processes may run only on this thread's CPUs than there are
+ * CPUs, or if the CPUs cannot be read. A waiting thread should yield only then:
+ * otherwise an unrelated process may get the CPU for milliseconds. pid: the
+ * peers' pids, which this call sorts; 0: unknown. others: number of further
+ * processes. Cost: one system call; with more processes than CPUs, one more per
+ * peer.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
-
 /*
- * Returns the number of endpoints that are not among the `known` ones.
- * endpoints: number of all endpoints; 0: unknown, and the result is 0.
- */
-static inline size_t near_oversub_others(size_t endpoints, size_t known)
-{
-	return endpoints > known ? endpoints - known : 0;
-}
-
-/*
- * Calls near_oversub() for this process and the port's peers. endpoints: number
- * of endpoints on this host; 0: unknown. Each endpoint that is neither
- * this port nor a peer counts as a process.
+ * Calls near_oversub() for the port's peers. Of `endpoints`, the number of
+ * endpoints on this host (0: unknown), each other one counts as a process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
@@ -301,16 +251,14 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 int near_wait_fd(struct near_port *port);
 /*
  * Prepares a sleep. Returns 0: near_wait_fd()'s descriptor becomes readable
- * when a slot arrives, a peer fails, or another thread adds work. Returns
- * -EAGAIN: the caller must poll instead, because there is work, or membarrier
- * has failed.
+ * when a slot arrives, a peer fails, or another thread adds work. -EAGAIN: the
+ * caller must poll, because there is work, or membarrier has failed.
  */
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep. A thread that has slept must call this function before its next
- * near_arm(). True: near_arm() is no longer in effect. Events do not wake the
- * other sleeping threads any more, so the caller must wake them. False:
- * near_arm() is still in effect.
+ * Ends a sleep; must be called before the thread's next near_arm(). True:
+ * near_arm() is no longer in effect, so the caller must wake all other sleeping
+ * threads.
  */
 bool near_woken(struct near_port *port);
 

@@ -15,13 +15,13 @@ struct near_peer;
 
 /*
  * A region table finds memory regions by their keys (rma/table.h). The embedder
- * owns the table. It must serialize calls for the table and for the ports that
- * use it, and must close these ports before the table.
+ * owns the table, must serialize calls for it and for the ports that use it,
+ * and must close these ports first.
  */
 /* bits of near_region_entry.access */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-/* for device memory, the two flags above are shifted left by this number */
+/* for device memory, the two bits above are shifted left by this number */
 #define NEAR_MAY_DEVICE 2
 #define NEAR_MAY_MESSAGE 16u	/* receivers may fetch this device memory */
 /* the owner may lend this device memory to targets (rma/loan.h) */
@@ -33,8 +33,7 @@ struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
 	uint64_t id;	/* id of the allocation, never reused; 0: none */
 	uint64_t base;	/* address of the allocation in the owner's process */
-	/* 1: near_device.map() requires a file descriptor from share() */
-	uint64_t needs_fd;
+	uint64_t needs_fd;	/* 1: map() requires a descriptor of share() */
 };
 
 struct near_region_entry {
@@ -60,59 +59,36 @@ int near_table_add(struct near_table *table,
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
 /*
- * Lets peers map the allocation of the region with this key, until the region
- * is removed. Returns 0 or -errno; -ENOENT: no such region, or the region has
- * an export already; -ENOSPC: too many exports.
+ * Lets peers map the allocation of a region until the region is removed.
+ * Returns 0 or -errno; -ENOENT: no such region, or the region has an export
+ * already; -ENOSPC: too many exports.
  */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Removes from the table a mapping that near no longer uses. Returns its
- * near_map.mapping, which the embedder must release; NULL: no such mapping.
+ * Removes a mapping that near no longer uses. Returns its near_map.mapping,
+ * which the embedder must release; NULL: none.
  */
 void *near_table_unmapped(struct near_table *table);
 
-/* One-sided operations (RMA and atomics). Protocol: docs/near/rma.md. */
-/* near_type and near_op have the values of enum fi_datatype and enum fi_op. */
+/*
+ * One-sided operations (RMA and atomics): docs/near/rma.md. near_type and
+ * near_op have the values of enum fi_datatype and enum fi_op. Types of more
+ * than 8 bytes are not supported, because their atomics would need a lock.
+ */
 enum near_type {
-	NEAR_INT8,
-	NEAR_UINT8,
-	NEAR_INT16,
-	NEAR_UINT16,
-	NEAR_INT32,
-	NEAR_UINT32,
-	NEAR_INT64,
-	NEAR_UINT64,
-	NEAR_FLOAT,
-	NEAR_DOUBLE,
-	NEAR_FLOAT_COMPLEX,
-	/*
-	 * number of types; types of more than 8 bytes are not supported,
-	 * because their atomics would need a lock
-	 */
+	NEAR_INT8, NEAR_UINT8, NEAR_INT16, NEAR_UINT16,
+	NEAR_INT32, NEAR_UINT32, NEAR_INT64, NEAR_UINT64,
+	NEAR_FLOAT, NEAR_DOUBLE, NEAR_FLOAT_COMPLEX,
 	NEAR_TYPES,
 };
 
 enum near_op {
-	NEAR_MIN,
-	NEAR_MAX,
-	NEAR_SUM,
-	NEAR_PROD,
-	NEAR_LOR,
-	NEAR_LAND,
-	NEAR_BOR,
-	NEAR_BAND,
-	NEAR_LXOR,
-	NEAR_BXOR,
-	NEAR_ATOMIC_READ,
-	NEAR_ATOMIC_WRITE,
-	NEAR_CSWAP,
-	NEAR_CSWAP_NE,
-	NEAR_CSWAP_LE,
-	NEAR_CSWAP_LT,
-	NEAR_CSWAP_GE,
-	NEAR_CSWAP_GT,
-	NEAR_MSWAP,
+	NEAR_MIN, NEAR_MAX, NEAR_SUM, NEAR_PROD,
+	NEAR_LOR, NEAR_LAND, NEAR_BOR, NEAR_BAND, NEAR_LXOR, NEAR_BXOR,
+	NEAR_ATOMIC_READ, NEAR_ATOMIC_WRITE,
+	NEAR_CSWAP, NEAR_CSWAP_NE, NEAR_CSWAP_LE, NEAR_CSWAP_LT,
+	NEAR_CSWAP_GE, NEAR_CSWAP_GT, NEAR_MSWAP,
 	NEAR_OP_COUNT,
 };
 
@@ -123,10 +99,7 @@ enum near_verb {
 	NEAR_FETCH,
 	NEAR_COMPARE,
 	NEAR_VERBS,
-	/*
-	 * Only in slots, not in calls: notifies the target of an operation that
-	 * the initiator has executed.
-	 */
+	/* only in slots: notifies the target of an executed operation */
 	NEAR_EVENT = NEAR_VERBS,
 };
 
@@ -136,22 +109,14 @@ enum near_verb {
 #define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
-/*
- * If this port cannot read the peer's region table, near_rma() with this flag
- * sends a request to the peer nevertheless. Without this flag, near_rma()
- * returns -ENOENT.
- */
+/* ask the peer if its region table cannot be read: otherwise -ENOENT */
 #define NEAR_RMA_TRY 32u
 /*
- * Read of a rendezvous message (a fetch). It has no order relative to other
- * operations and messages, and causes no event at the peer. For a NEAR_DEVICE
- * message it requires NEAR_MAY_MESSAGE.
+ * read of a rendezvous message (a fetch): without order, and without event at
+ * the peer. A NEAR_DEVICE message must be in a region with NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 64u
-/*
- * With NEAR_RMA_MESSAGE: addr is near_rndv.id of a message in host memory. The
- * message needs no region.
- */
+/* also: addr is near_rndv.id of a message in host memory, without region */
 #define NEAR_RMA_BY_ID 128u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
@@ -160,10 +125,7 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	/*
-	 * array of the buffers' handles for near_device. NULL element: host
-	 * memory. NULL array: all buffers are in host memory.
-	 */
+	/* handles for near_device. An element or the array is NULL: host */
 	void *const *device;
 };
 
@@ -179,10 +141,7 @@ struct near_rma_args {
 	uint8_t op;			/* atomics only: enum near_op */
 	uint8_t type;			/* atomics only: enum near_type */
 	uint64_t data;
-	/*
-	 * about and cookie: arguments of near_rma_sink.done(). If about is 0,
-	 * near does not call done().
-	 */
+	/* arguments of near_rma_sink.done(); about 0: no call of done() */
 	uint32_t about;
 	void *cookie;
 };
@@ -190,8 +149,7 @@ struct near_rma_args {
 /* An operation that a peer has executed on memory of this process. */
 struct near_rma_event {
 	struct near_peer *peer;
-	/* true: write, or atomic without a result; false: other operation */
-	bool write;
+	bool write;		/* write, or atomic without a result */
 	bool has_data;
 	uint64_t data;
 	uint64_t len;
@@ -206,60 +164,49 @@ struct near_map {
 
 /*
  * The embedder's functions for device memory. device: the memory's handle, from
- * near_region_entry, near_rma_bufs or host().
+ * near_region_entry, near_rma_bufs or host(). queue, host, share and lend may
+ * be NULL; share only if near_export.needs_fd is never set.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/*
-	 * Tests a copy. Returns -EAGAIN: pending; 0: complete; -EIO: failed.
-	 * After 0 or -EIO the handle is invalid.
-	 */
+	/* Tests a copy. -EAGAIN: pending; else it ended: 0, or failed: -EIO. */
 	int (*done)(void *copy);
-	/*
-	 * Pins host memory for faster copies. Returns a handle for unpin();
-	 * NULL: not pinned.
-	 */
+	/* Pins host memory for faster copies. Returns a handle or NULL. */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
 	 * Returns an id of the device queue in which start() copies this
-	 * memory. A queue copies in order. Returns NULL if the device cannot
-	 * map memory of peers; it may then make copies in any order. The
-	 * function pointer may be NULL.
+	 * memory, in order. NULL: the device cannot map memory of peers, and
+	 * may make copies in any order.
 	 */
 	const void *(*queue)(void *device);
 	/*
 	 * Returns a handle with which start() copies between this host memory
-	 * and a peer's memory that map() has mapped. Returns NULL if such
-	 * copies are not possible. The handle must be valid until the function
-	 * of near that has called host() returns. The function pointer may be
-	 * NULL.
+	 * and a peer's memory that map() has mapped; NULL: not possible. Must
+	 * be valid until the function of near that has called host() returns.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
 	 * Maps a peer's allocation for copies between it and the memory with
 	 * the handle `device`. fd: file descriptor from the peer's share() if
 	 * export->needs_fd is set, otherwise -1; near closes fd. Returns 0 or
-	 * -errno. After -ENOMEM near does not retry until
-	 * near_table_unmapped() has returned a mapping. near_rma() and
-	 * near_poll() call map(). When near no longer uses the new mapping,
-	 * near_table_unmapped() returns it.
+	 * -errno. After -ENOMEM near retries only after near_table_unmapped()
+	 * has returned a mapping. near_rma() and near_poll() call map().
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
 	 * Returns a file descriptor with which a peer can map the allocation of
 	 * this memory, or -errno. near closes the file descriptor. Any function
-	 * of near for a port may call share(). The function pointer may be NULL
-	 * if near_export.needs_fd is never set.
+	 * of near for a port may call share().
 	 */
 	int (*share)(void *device);
 	/*
 	 * Stores the region key and the RMA address of the len bytes at
 	 * `memory`. False: the region does not grant NEAR_MAY_LEND, or is not
-	 * exported. The function pointer may be NULL.
+	 * exported.
 	 */
 	bool (*lend)(void *device, const void *memory, size_t len,
 		     uint64_t *key, uint64_t *addr);
@@ -268,30 +215,26 @@ struct near_device {
 struct near_rma_sink {
 	/* never NULL; without device memory, all members of *device are NULL */
 	const struct near_device *device;
-	/*
-	 * True: the port's address does not get NEAR_ADDR_RMA, so that peers
-	 * only fetch messages.
-	 */
+	/* true: no NEAR_ADDR_RMA, so that peers only fetch messages */
 	bool messages_only;
 	/*
-	 * Reports the end of an operation for which near_rma() returns 0. near
-	 * may call done() before that near_rma() has returned.
+	 * Reports the end of an operation for which near_rma() returns 0, maybe
+	 * before it has returned.
 	 */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
 	/*
-	 * Reports a peer's operation on this port's memory. near calls event()
-	 * for each operation with NEAR_RMA_DATA, and for all reads or writes
-	 * if near_rma_events() has requested that.
+	 * Reports a peer's operation on this port's memory: each one with
+	 * NEAR_RMA_DATA, and those of near_rma_events().
 	 */
 	void (*event)(void *ctx, const struct near_rma_event *event);
 };
 
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
- * near_address(). The address then has NEAR_ADDR_RMA unless sink->messages_only
- * is set, and NEAR_ADDR_DEVICE if the table was opened with `staged`. Returns 0
- * or -ENOMEM.
+ * near_address(): the address gets NEAR_ADDR_RMA unless sink->messages_only is
+ * set, and NEAR_ADDR_DEVICE if the table was opened with `staged`. Returns 0 or
+ * -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		  struct near_table *table);
@@ -300,11 +243,8 @@ void near_rma_events(struct near_port *port, bool reads, bool writes);
 
 /*
  * Starts a one-sided operation. Operations to one peer take effect in the order
- * of the calls, and before later messages. With NEAR_RMA_BEHIND the operation
- * also waits for earlier messages, with NEAR_RMA_FENCE for the end of earlier
- * operations. With NEAR_RMA_HOLD later messages wait for its end. An operation
- * with NEAR_RMA_MESSAGE has no order. NEAR_RMA_COPY requires local buffers in
- * host memory. Returns
+ * of the calls, and before later messages; see the flags. NEAR_RMA_COPY
+ * requires local buffers in host memory. Returns
  * - 0: done() will report the end
  * - NEAR_RMA_DONE: complete, done() is not called
  * - -EAGAIN: poll and retry
@@ -330,52 +270,40 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * Device path: how near copied the data of an RMA operation on device memory.
- * The values up to NEAR_DEVICE_LENT are direct copies. The later ones are
- * reasons why near copied through shared memory instead (rma/stage.h). With
- * NEAR_DEVICE_PEERS, near did not copy: near_rma() returned an error.
+ * How near copied the data of an RMA operation on device memory: directly, up
+ * to NEAR_DEVICE_LENT; else through shared memory (rma/stage.h), with the
+ * reason.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
-	/* peer's memory, mapped in this process without a file descriptor */
-	NEAR_DEVICE_MAPPED,
-	/* peer's memory, mapped by a file descriptor that the peer has sent */
-	NEAR_DEVICE_SHARED,
+	NEAR_DEVICE_MAPPED,	/* peer's memory, mapped without descriptor */
+	NEAR_DEVICE_SHARED,	/* peer's memory, mapped by its descriptor */
 	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
-	/*
-	 * the target's memory is host memory, or a local buffer is host memory
-	 * that the device cannot access
-	 */
+	/* host memory: the target's, or local that the device cannot access */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue is NULL, or returns NULL */
 	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* the mapping or a copy has failed */
-	/* the file descriptor of the peer's allocation has not arrived yet */
-	NEAR_DEVICE_WAITS,
+	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* too many mappings, no host memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,
-	/* with NEAR_RMA_BEHIND: the peer may not have consumed all messages */
-	NEAR_DEVICE_BEHIND,
-	NEAR_DEVICE_PEERS,	/* near_rma() has returned -ENOSPC */
+	NEAR_DEVICE_BEHIND,	/* NEAR_RMA_BEHIND: unconsumed messages */
+	NEAR_DEVICE_PEERS,	/* not copied: near_rma() returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
 /* Returns the number of operations, fetches included, with this device path. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
-/*
- * Returns the device path of the last operation on device memory that this port
- * has started with the peer.
- */
+/* Returns the device path of the last operation with the peer. */
 enum near_device_path near_rma_device_path(const struct near_peer *peer);
 
 /* True if a pending operation has a local buffer with this device handle. */
 bool near_rma_uses(const struct near_port *port, const void *device);
 /*
- * Waits until this port's device has ended its copies for lent operations of
- * peers. Must be called when a region of host memory was removed, before the
- * memory is freed.
+ * Waits for copies of this port's device for peers' lent operations. Must be
+ * called after a region of host memory was removed, before the memory is freed.
  */
 void near_rma_settle(struct near_port *port);
 /* True if operations of this port on the peer's memory are pending. */

@@ -225,9 +225,10 @@ static bool duo_shm_reachable(struct duo_ep *ep, const char *peer_name,
 		DUO_WARN(AV, "ep %p: the shared memory " DUO_DEV_SHM "/%s of "
 			 "the peer with fi_addr %" PRIu64 " cannot be mapped: "
 			 "%s; the core %s carries its messages. Check that the "
-			 "file is there, the limits (ulimit -n, -v) and the log "
-			 "of a security module\n", (void *) ep, peer_name, addr,
-			 fi_strerror(-ret), ep->domain->fabric->core_name);
+			 "file is there, the limits (ulimit -n, -v) and the "
+			 "log of a security module\n", (void *) ep, peer_name,
+			 addr, fi_strerror(-ret),
+			 ep->domain->fabric->core_name);
 	ep->map->reason[addr] = FI_DUO_NOT_MAPPED;
 	ep->map->failed = true;
 	return false;
@@ -291,5 +292,5 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
  */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
-	return near_oversub(NULL, 0, near_oversub_others(endpoints, 1));
+	return near_oversub(NULL, 0, endpoints ? endpoints - 1 : 0);
 }

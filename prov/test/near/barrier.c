@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Tests of link/barrier.h: near registers a process for membarrier(2), also if
+ * Tests of link/barrier.c: near registers a process for membarrier(2), also if
  * the application has threads; senders execute fences until then. Also a call
  * of membarrier(2) that fails.
  */
@@ -20,7 +20,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "near/link/barrier.h"
 #include "base/proc.h"
 #include "unit.h"
 

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "near/link/group.h"
 #include "unit.h"
 
 static int looks;

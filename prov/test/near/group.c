@@ -12,7 +12,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "near/link/group.h"
 #include "unit.h"
 
 #define MIB (1ul << 20)

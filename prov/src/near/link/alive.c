@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Peer failure detection, and sleeping. A pidfd reports the exit of a peer's
- * process. Without a pidfd, near reads the start time of the process that has
- * the peer's pid. If it differs from the start time in the peer's address, the
- * peer's process has exited. A port that closes sets near_segment.closed.
+ * Peer failure detection, and sleeping. A peer's process has exited if its
+ * pidfd is readable, or if the process with its pid has another start time. A
+ * port that closes sets near_segment.closed.
  */
 
 #include <errno.h>
@@ -35,10 +34,9 @@ static bool near_hidden(int err)
 }
 
 /*
- * Monitors a peer in this pid namespace by a pidfd, or by its start time
- * (peer->by_start). Returns 0 or -errno. -ESRCH: the process has exited.
- * -EACCES: /proc hides it; then peer->needs_fdx is true if this port has a
- * socket.
+ * Monitors a peer in this pid namespace by a pidfd, or by its start time.
+ * Returns 0 or -errno. -ESRCH: the process has exited. -EACCES: /proc hides it;
+ * sets peer->needs_fdx if this port has a socket.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
@@ -78,10 +76,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 	if (!peer->needs_fdx)
 		return ret;
 	ret = near_fdx_request(port, peer);
-	/*
-	 * -ESRCH: the peer has no socket. If its pid is in use, the peer may
-	 * exist, although /proc hides it.
-	 */
+	/* -ESRCH: the peer has no socket, but may exist, hidden by /proc */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -121,10 +116,7 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/*
- * True if a claim of the peer still has no rx ring for lack of memory. A faulty
- * peer may have changed the claim, so that the port has freed it instead.
- */
+/* True if a claim of the peer still has no rx ring for lack of memory. */
 static bool near_peer_ring_due(const struct near_port *port,
 			       const struct near_peer *peer)
 {
@@ -138,10 +130,8 @@ static bool near_peer_ring_due(const struct near_port *port,
 }
 
 /*
- * Makes a failed peer's rings active, so that polls deliver its messages.
- * Returns false if a ring that is not broken still has messages, or if a claim
- * has no rx ring yet for lack of memory. Otherwise calls
- * near_onesided.drained() and returns true.
+ * Makes a failed peer's rings active, so that polls deliver its messages. True
+ * if there are none left; calls near_onesided.drained() then.
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -187,8 +177,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Calls near_peer_end() for each failed peer whose messages are all delivered.
- * Handles the doorbell first: a peer that attached just before its exit has no
- * rx ring yet, and near_peer_drained() checks only rx rings.
+ * Handles the doorbell first: a peer that has just attached has no rx ring yet.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -198,10 +187,7 @@ static void near_port_reap(struct near_port *port)
 	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/*
-		 * near_peer_end() may drop all other references to this peer,
-		 * and to the next one
-		 */
+		/* near_peer_end() may drop all references to it and the next */
 		near_peer_hold(peer);
 		if (peer->draining && near_peer_drained(port, peer))
 			near_peer_end(port, peer);
@@ -256,9 +242,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 }
 
 /*
- * Returns 0 if the peer's process exists; -ESRCH: it has exited; or an error of
- * /proc. If the peer is in another pid namespace and this port has no pidfd of
- * its process, the process cannot be checked: returns 0, too.
+ * Returns 0 if the peer's process exists or cannot be checked (a far one
+ * without pidfd); -ESRCH: it has exited; or an error of /proc.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -281,28 +266,19 @@ bool near_peer_check_open(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/*
- * True if system calls show that the peer has failed. Finds failures of peers
- * to which this port has no ring, and of peers without a pidfd.
- */
+/* True if system calls show the failure of a peer without ring or pidfd. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_fd_closed(peer))
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/*
-	 * Tries again to monitor the peer if this process had no free file
-	 * descriptor before, or if the peer has not sent its pidfd yet.
-	 */
+	/* again: no descriptor was free, or the peer had not sent its pidfd */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
-/*
- * Calls near_peer_fail() for failed peers. all: also calls near_peer_missed(),
- * which finds more failed peers, but costs system calls.
- */
+/* Calls near_peer_fail() for failed peers. all: also near_peer_missed(). */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
 	struct near_link *link;
@@ -316,17 +292,15 @@ static void near_port_find_failed(struct near_port *port, bool all)
 	}
 }
 
-/* True if the last complete check for failed peers was NEAR_CHECK_MS ago. */
 static bool near_port_check_due(const struct near_port *port, uint64_t now)
 {
 	return near_unlikely(now - port->checked_ms >= NEAR_CHECK_MS);
 }
 
 /*
- * Checks for failed peers. Every NEAR_CHECK_MS, the check is complete, and
- * repeats wakeups that have failed. near_peer_alive() calls this function while
- * its caller may be using a slot. So near_rings_check(), which may free rings,
- * is left to the next near_port_tick().
+ * Checks for failed peers; every NEAR_CHECK_MS by system calls, too, and
+ * repeats failed wakeups. The caller of near_peer_alive() may be using a slot,
+ * so near_rings_check(), which may free rings, is left to the next tick.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -352,9 +326,8 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next near_port_tick(). If the last one was NEAR_CHECK_MS or
- * more ago, the process polls seldom: then the next poll has a tick, to detect
- * failures in time. Otherwise doubles the interval, up to NEAR_TICK_POLLS.
+ * Schedules the next tick. If the last one was NEAR_CHECK_MS ago, the process
+ * polls seldom, and the next poll has a tick. Otherwise doubles the interval.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -409,10 +382,6 @@ int near_wait_fd(struct near_port *port)
 	return port->epoll_fd;
 }
 
-/*
- * True if a sender has cleared near_segment.armed, or if the wake pipe had a
- * byte.
- */
 bool near_woken(struct near_port *port)
 {
 	bool rung;

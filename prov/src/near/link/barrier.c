@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "near/link/barrier.h"
+#include "near/link/ring.h"
 
 #ifdef __SANITIZE_THREAD__
 /*

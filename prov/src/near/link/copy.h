@@ -14,10 +14,7 @@
 #define near_unlikely(x) __builtin_expect(!!(x), 0)
 #define near_inline inline __attribute__((always_inline))
 
-/*
- * Prefetches a cache line for writing. On x86-64 this function uses assembly,
- * because __builtin_prefetch() would prefetch the line for reading.
- */
+/* Prefetches for writing, which __builtin_prefetch() does not on x86-64. */
 static inline void near_prefetch_write(const void *addr)
 {
 #ifdef __x86_64__
@@ -62,9 +59,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between `flat` and `iov`, whose elements form one buffer.
- * offset: index of the first byte of iov to copy. in: true copies to iov, false
- * from iov. iov must have at least offset + len bytes.
+ * Copies len bytes between `flat` and iov, from byte `offset` of iov on, which
+ * must have offset + len bytes. in: copies to iov.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
@@ -104,8 +100,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in `rest` the part of iov that begins at byte `offset`: len bytes, or
- * fewer if iov ends earlier. Returns the number of elements of rest.
+ * Stores in `rest` up to len bytes of iov from byte `offset` on. Returns the
+ * number of elements of rest.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

@@ -17,9 +17,8 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per near_fdx_read() */
 
 /*
- * True if the kernel confirms that this process's user has sent msg. False if
- * this process has the overflow uid, which stands for all users without an id
- * in this user namespace: msg may then be from another user.
+ * True if the kernel confirms that this process's user has sent msg. The
+ * overflow uid may stand for several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -94,10 +93,7 @@ static bool near_fdx_temporary(int err)
 	       err == ETOOMANYREFS;
 }
 
-/*
- * Sends a reply if msg is a request. If the reply is lost, the peer repeats the
- * request.
- */
+/* Sends a reply if msg is a request, which the peer repeats if it is lost. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -117,8 +113,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 /*
  * Monitors the peer by the pidfd in msg, and stores the other descriptors. If
- * msg is a request, replies and takes a reference (near_peer_expect()), because
- * the peer will attach to a ring.
+ * msg is a request, replies, and expects the peer to attach to a ring.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -136,10 +131,7 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (!near_monitored(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		/*
-		 * near_connect() gave up before the peer's descriptors arrived.
-		 * They are here now, so near_connect() may try again.
-		 */
+		/* near_connect() gave up too early, and may try again */
 		peer->state = NEAR_PEER_NEW;
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
@@ -164,9 +156,9 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Handles another user's datagram, or a NEAR_FDX_DENIED. Replies
- * NEAR_FDX_DENIED to a request, so that the sender does not repeat it. Any
- * other datagram from the socket of a peer sets near_peer.rejected.
+ * Handles another user's datagram, or a NEAR_FDX_DENIED: replies
+ * NEAR_FDX_DENIED to a request; any other datagram from a peer's socket sets
+ * peer->rejected.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
@@ -191,7 +183,6 @@ static void near_fdx_share(struct near_port *port,
 	int fd = port->onesided->share(port, request->key, request->id);
 
 	reply.count = fd >= 0;
-	/* if the reply is lost, the peer repeats its request */
 	near_fdx_post(port, &reply, &fd);
 	if (fd >= 0)
 		close(fd);
@@ -267,9 +258,8 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/*
-		 * -ECONNREFUSED, and the name is a file: no process has the
-		 * socket open, but the file exists. A port that closes removes
-		 * the file before it closes the socket, so the peer has exited.
+		 * -ECONNREFUSED from a file: a port that closes removes the
+		 * file before it closes the socket, so the peer has exited
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
@@ -329,11 +319,9 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * True if fd, the return value of near_peer_open(), shows that the peer has
- * failed. -ENOENT: the process lacks a descriptor that an open port always
- * keeps. So the port has closed, or the process is exiting and its pidfd is not
- * readable yet. If needs_fdx is set, -ENOENT only means that the peer's
- * descriptor was not received yet.
+ * -ENOENT: the process lacks a descriptor that an open port always keeps: the
+ * port has closed, or the process is exiting and its pidfd not readable yet.
+ * But if needs_fdx is set, the descriptor was only not received yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

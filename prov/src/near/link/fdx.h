@@ -2,17 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange. Normally a port opens a peer's descriptors as
- * /proc/PID/fd/N. That fails if the peer is in another pid namespace, or
- * permission is missing. The two ports then pass descriptors over UNIX datagram
- * sockets. Request and reply each have all descriptors of the sending port and
- * a pidfd of its process.
- *
- * NEAR_FDX_GPU_REQUEST and NEAR_FDX_GPU_REPLY pass a descriptor of device
- * memory, which cannot be opened through /proc.
- *
- * Cost: a few system calls per datagram, while peers connect; one read of the
- * socket per ms.
+ * The fd exchange: ports that cannot open each other's descriptors as
+ * /proc/PID/fd/N pass them over UNIX datagram sockets (docs/near/protocol.md).
+ * Request and reply each have all descriptors of the sending port and a pidfd
+ * of its process. Cost: one read of the socket per ms.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H
@@ -35,11 +28,7 @@ struct near_fdx {
 	struct near_addr from;
 	uint64_t to;		/* nonce of the receiving port */
 	uint32_t kind;
-	/*
-	 * number of descriptors. Except with NEAR_FDX_GPU_*, their order is
-	 * that of enum near_fd_open.
-	 */
-	uint32_t count;
+	uint32_t count;		/* number of descriptors */
 	/* only for NEAR_FDX_GPU_*: key and export_id of near_region_entry */
 	uint64_t key;
 	uint64_t id;
@@ -51,8 +40,7 @@ struct near_fdx_msg {
 	ssize_t size;		/* bytes of the datagram */
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;		/* number of descriptors in fd */
-	/* descriptors are missing, because too many files are open */
-	bool cut;
+	bool cut;	/* descriptors are missing: too many open files */
 	bool known;		/* cred is valid: the kernel has checked it */
 	struct ucred cred;
 	struct sockaddr_un name;	/* name of the sender's socket */

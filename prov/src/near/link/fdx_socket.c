@@ -26,9 +26,8 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket. Returns the address length for bind().
- * The name refers to the directory by descriptor, because the directory's path
- * may be too long for sun_path. If dir is -1, the name is abstract.
+ * Stores the name of a port's socket; dir -1: an abstract name. Returns its
+ * length for bind(). The path of dir might be too long for sun_path.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -68,9 +67,8 @@ static int near_fdx_bind(const struct near_port *port, int fd)
 }
 
 /*
- * Opens the socket, in port->dir or with an abstract name. bind() comes last,
- * because it creates a file, which must not remain after an error. If a peer
- * finds the file but no open socket, it concludes that the process has exited.
+ * Opens the socket. bind() comes last: a file without open socket would remain
+ * after an error, and show peers that the process has exited.
  */
 static int near_fdx_listen(struct near_port *port)
 {
@@ -130,8 +128,7 @@ void near_fdx_close(struct near_port *port)
 }
 
 /*
- * Removes `entry` if it is a socket that no process has open. fd: a socket that
- * this function connects to `entry` to test that.
+ * Removes the socket file `entry` if fd cannot connect: no process has it open.
  */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
@@ -164,8 +161,8 @@ void near_sweep(int dir)
 }
 
 /*
- * Stores the port's descriptors in fd, in the order of near_fd_open. Returns
- * their number or -errno. The caller must close fd[NEAR_FD_PIDFD].
+ * Stores the port's descriptors in fd. Returns their number or -errno. The
+ * caller must close fd[NEAR_FD_PIDFD].
  */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
@@ -193,10 +190,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/*
-	 * The receiver compares effective ids. If a datagram has no ids, Linux
-	 * adds the real ids of the sender.
-	 */
+	/* effective ids, which the receiver compares; Linux adds real ones */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -308,9 +302,8 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 }
 
 /*
- * If port->dir is a directory, always returns true: only processes of this user
- * can create sockets there. Otherwise compares the name of the sender's socket
- * with the name that belongs to the nonce.
+ * True if the name of the sender's socket belongs to the nonce, or port->dir is
+ * a directory, where only processes of this user can create sockets.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)

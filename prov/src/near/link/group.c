@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The check of link/group.h. In each hierarchy of control groups, a process is
- * in one group. The limits of that group and of its ancestors apply. In version
- * 1 of the interface, memory has its own hierarchy. In version 2 all resources
- * share one hierarchy.
+ * Memory limits of control groups (cgroups of Linux): those of the group of the
+ * process and of its ancestors apply. In version 1 of the interface, memory has
+ * its own hierarchy; in version 2 all resources share one.
  */
 
 #include <inttypes.h>
@@ -15,27 +14,22 @@
 #include <string.h>
 
 #include "base/proc.h"
-#include "near/link/group.h"
+#include "near/link/segment.h"
 
 #define NEAR_GROUPS 8	/* maximum number of groups in near_groups */
 #define NEAR_GROUP_PATH 512	/* buffer size for a path, bytes */
 #define NEAR_GROUP_TEXT 8192	/* buffer size for a file, bytes */
-/* mount points of versions 2 and 1 of control groups */
-#define NEAR_V2 "/sys/fs/cgroup"
-#define NEAR_V1 "/sys/fs/cgroup/memory"
-
-/* Names of the files of a control group. */
-struct near_group_names {
-	const char *limit, *used, *stat;
-	/* words in file `stat` that precede the two sizes of the page cache */
-	const char *cache[2];
-};
 
 /* Index 0: version 1 of control groups; 1: version 2. */
-static const struct near_group_names near_group_names[] = {
-	{ "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat",
+static const struct near_group_names {
+	const char *mount, *limit, *used;
+	/* words in memory.stat that precede the two sizes of the page cache */
+	const char *cache[2];
+} near_group_names[] = {
+	{ "/sys/fs/cgroup/memory", "memory.limit_in_bytes",
+	  "memory.usage_in_bytes",
 	  { "total_inactive_file ", "total_active_file " } },
-	{ "memory.max", "memory.current", "memory.stat",
+	{ "/sys/fs/cgroup", "memory.max", "memory.current",
 	  { "inactive_file ", "active_file " } },
 };
 
@@ -82,7 +76,7 @@ static uint64_t near_group_cache(const char *dir,
 {
 	char text[NEAR_GROUP_TEXT];
 
-	if (!near_group_read(dir, names->stat, text))
+	if (!near_group_read(dir, "memory.stat", text))
 		return 0;
 	return near_group_line(text, names->cache[0]) +
 	       near_group_line(text, names->cache[1]);
@@ -101,8 +95,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 }
 
 /*
- * Adds the control group of directory dir if it has a limit. In version 1, a
- * huge number means no limit.
+ * Adds the group of directory dir if it has a limit (version 1: no huge one).
  */
 static void near_group_add(const char *dir, bool v2)
 {
@@ -119,12 +112,12 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the control group `path` and its ancestors. The directory of each is
- * mount + path. Adds `mount` itself, too: in a container, where `path` may not
- * exist below `mount`, `mount` is the container's control group.
+ * Adds the control group `path` and its ancestors, below the mount point, which
+ * is the container's group if the process is in a container.
  */
-static void near_group_add_all(const char *mount, char *path, bool v2)
+static void near_group_add_all(char *path, bool v2)
 {
+	const char *mount = near_group_names[v2].mount;
 	char dir[2 * NEAR_GROUP_PATH];
 	char *end;
 
@@ -148,9 +141,9 @@ static void near_groups_find(void)
 	while (file && fgets(line, sizeof(line), file)) {
 		path = strchr(line, ':');
 		if (path && !strncmp(path, "::", 2))
-			near_group_add_all(NEAR_V2, path + 2, true);
+			near_group_add_all(path + 2, true);
 		else if (path && !strncmp(path, ":memory:", 8))
-			near_group_add_all(NEAR_V1, path + 8, false);
+			near_group_add_all(path + 8, false);
 	}
 	if (file)
 		fclose(file);

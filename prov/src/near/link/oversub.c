@@ -17,10 +17,7 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/*
- * Stores the CPUs on which the main thread of process pid may run. pid 0: the
- * calling thread. Returns 0 or -errno.
- */
+/* Stores the CPUs of process pid's main thread, or of this thread (pid 0). */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -28,8 +25,8 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if process pid may run only on the CPUs in `cpus`, or if that is unknown
- * (pid 0, or an error). False if the process does not exist.
+ * True if process pid may run only on the CPUs in `cpus`, or if that is
+ * unknown. False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {
@@ -61,7 +58,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
 	if (count + others < cpus)
 		return false;
-	/* if count is 0, pid may be NULL, which qsort() does not accept */
+	/* pid may be NULL, which qsort() does not accept */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	for (i = 0; i < count; i++)
@@ -86,5 +83,6 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 				  sizeof(peer->addr));
 		pid[count++] = peer->far ? 0 : peer->addr.pid;
 	}
-	return near_oversub(pid, count, near_oversub_others(endpoints, known));
+	return near_oversub(pid, count,
+			    endpoints > known ? endpoints - known : 0);
 }

@@ -11,7 +11,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "near/link/barrier.h"
 #include "near/link/port.h"
 #include "base/proc.h"
 #include "base/util.h"
@@ -94,9 +93,8 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls near_onesided.forget() before near_disconnect(): forget() waits for
- * this port's device copies from and to the peer's stage (rma/stage.h). After
- * near_disconnect(), the peer may reuse the stage.
+ * forget() comes first: it waits for device copies from and to the peer's
+ * stage, which the peer may reuse after near_disconnect().
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -110,9 +108,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Drops a reference, and frees a peer without references. A connected peer is
- * kept until it fails: if near_peer_get() is called for the address again,
- * messages must use the same ring, to stay in order.
+ * Keeps a connected peer until it fails: if near_peer_get() is called for the
+ * address again, messages must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -159,11 +156,10 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe. fd: its file descriptor in the peer's process.
- * Returns a file descriptor of this process; negative: failed. Opens the pipe
- * for reading, too: otherwise a write after the peer's exit would raise
- * SIGPIPE. Then checks that the peer still exists, because another process
- * might have its pid now.
+ * Opens the peer's wake pipe, the file descriptor fd in its process. Returns a
+ * file descriptor or a negative value. O_RDWR: otherwise a write after the
+ * peer's exit would raise SIGPIPE. Checks last that the peer still exists,
+ * because another process might have its pid now.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -178,10 +174,7 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/*
- * Writes a byte to the peer's wake pipe. Returns 0; or a negative value, such
- * as -EMFILE, if the pipe cannot be opened.
- */
+/* Writes a byte to the peer's wake pipe. Returns 0, or negative: not opened. */
 static int near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -202,15 +195,13 @@ static int near_wake(struct near_peer *peer)
 
 /*
  * Memory ordering: store buffering. This function sets doorbell bits, then
- * loads `armed`; near_arm() stores `armed`, then loads the doorbell. Both have
+ * loads `armed`; near_arm() stores `armed`, then loads the doorbell, both with
  * a full barrier in between. So near_arm() finds the bits and does not sleep,
- * or this function finds that `armed` is not 0 and wakes the receiver.
+ * or this function wakes the receiver.
  *
- * While a thread of the receiver may sleep, `armed` is the number of the sleep.
- * A sender first writes a byte to the wake pipe, then clears `armed`: if it is
- * killed in between, the next sender writes another byte. The compare-and-swap
- * fails if the number has changed, so that a delayed sender cannot clear the
- * number of a later sleep.
+ * Clears `armed`, the number of a sleep, after the byte is written: if this
+ * process is killed in between, the next sender writes another byte. The
+ * compare-and-swap cannot clear the number of a later sleep.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -247,9 +238,8 @@ bool near_wakes_repeat(struct near_port *port)
 
 /*
  * Takes a free claim and stores its index. fd: the segment's memfd. pid: this
- * process's pid, by which the receiver detects the exit of this process; 0: the
- * receiver is in another pid namespace. Returns 0 or -errno; -ENOSPC: no claim
- * is free.
+ * process's pid, or 0 if the receiver is far. Returns 0 or -errno; -ENOSPC: no
+ * claim is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
@@ -280,9 +270,8 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 }
 
 /*
- * Computes a new ring's place. The ring has the advertised size if that is
- * valid for this index, otherwise one page. growing: number of rings that can
- * exceed a page.
+ * Computes a new ring's place: with the advertised size if that is valid for
+ * this index, otherwise one page.
  */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
@@ -296,9 +285,8 @@ static void near_connect_place(const struct near_segment *segment,
 }
 
 /*
- * Takes a claim, allocates and maps its ring, and sets the claim to OPEN.
- * growing: number of rings that can exceed a page. fd: the segment's memfd.
- * Returns 0 or -errno.
+ * Takes a claim, allocates and maps its ring, and sets the claim to OPEN. fd:
+ * the segment's memfd. Returns 0 or -errno.
  */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
@@ -364,12 +352,7 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/*
- * Handles an error of near_connect(); logs only the peer's first error. Returns
- * - -EAGAIN: no memory, descriptors or rings; retry
- * - -ECONNRESET: the peer has failed
- * - -EHOSTUNREACH: this port cannot send to the peer
- */
+/* Logs the peer's first error, and returns that of near_connect(). */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
@@ -418,10 +401,7 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 	       fd : ret;
 }
 
-/*
- * Returns -EAGAIN until port->timeout_ms (0: no limit) have passed since the
- * first call. Then logs a warning and returns -ETIMEDOUT.
- */
+/* Returns -EAGAIN for port->timeout_ms (0: no limit), then -ETIMEDOUT. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();

@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A pool of objects of one size, which never move.
- *
- * An id identifies one use of an object, from near_pool_get() to
- * near_pool_put(): it has the object's index and a count of uses.
- * near_pool_find() rejects any other id, so it is safe to look up an id that a
- * peer sends.
+ * A pool of objects of one size, which never move. An id identifies one use of
+ * an object, from near_pool_get() to near_pool_put(). near_pool_find() rejects
+ * any other id, so that a peer may send any id.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -17,8 +14,7 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64	/* objects per allocation */
-/* value of near_pool.limit in a pool without a limit */
-#define NEAR_POOL_UNLIMITED (1u << 31)
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* near_pool.limit: none */
 
 /* The first member of each object. */
 struct near_pooled {
@@ -37,10 +33,7 @@ struct near_pool {
 
 void near_pool_init(struct near_pool *pool, size_t size, uint32_t limit);
 void near_pool_fini(struct near_pool *pool);
-/*
- * Allocates NEAR_POOL_CHUNK more objects. Returns 0; -EAGAIN: pool->limit is
- * reached; or -ENOMEM.
- */
+/* Allocates objects. Returns 0; -EAGAIN: limit reached; or -ENOMEM. */
 int near_pool_grow(struct near_pool *pool);
 
 /* True if near_pool_get() will succeed without an allocation. */
@@ -49,10 +42,7 @@ static inline bool near_pool_ready(const struct near_pool *pool)
 	return pool->free;
 }
 
-/*
- * Returns an object. The caller must initialize it, except its near_pooled.
- * NULL: pool->limit is reached, or there is no memory.
- */
+/* Returns an object, which the caller must initialize; NULL: none. */
 static inline void *near_pool_get(struct near_pool *pool)
 {
 	struct near_pooled *obj = pool->free;

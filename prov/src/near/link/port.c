@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "near/link/barrier.h"
 #include "near/link/port.h"
 #include "base/proc.h"
 #include "base/util.h"
@@ -146,8 +145,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * Permits peers single copy under Yama's ptrace_scope 1. As a side
-	 * effect, all processes of the user may debug this process.
+	 * for single copy under Yama's ptrace_scope 1; as a side effect, all
+	 * processes of the user may debug this one
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -167,10 +166,9 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
- * has none. A thread of such a peer may sleep until an operation ends. To wake
- * it, this port needs a claim at the peer, which near_peer_free() then closes.
- * Sets peer->logged, so that near_connect() logs no error, and peer->rejected,
- * so that near_connect() sends no fd request.
+ * has none: the end of the new claim wakes a thread of the peer that sleeps
+ * until an operation ends. logged and rejected: no log of errors, no fd
+ * request.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -189,11 +187,7 @@ static void near_close_attach(struct near_port *port)
 	}
 }
 
-/*
- * Closes a port. Peers detect this in two places: in their own segments, the
- * claims of this port are closed; in this port's segment, near_segment.closed
- * is set.
- */
+/* Peers find their claims of this port closed, and near_segment.closed set. */
 void near_close(struct near_port *port)
 {
 	struct near_link *link;
@@ -211,10 +205,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/*
-	 * must follow all near_peer_free(): once `closed` is set, a peer may
-	 * reuse this port's ring in the peer's segment for another sender
-	 */
+	/* last: the peers may then give this port's rings to other senders */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -28,10 +28,7 @@ enum near_peer_state {
 	NEAR_PEER_GONE,
 };
 
-/*
- * File descriptors that a port sends in a datagram of the fd exchange, in this
- * order. The receiver stores them in near_peer.fd, with these indices.
- */
+/* Descriptors in a datagram of the fd exchange; indices of near_peer.fd. */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
@@ -42,40 +39,32 @@ enum near_fd_open {
 
 /*
  * A remote port. The embedder, the peer's rx ring, each operation and
- * near_peer_expect() hold references. near frees a peer without references. But
- * if this port has a ring to the peer, near keeps the peer until it fails.
+ * near_peer_expect() hold references. Without them, near keeps only a connected
+ * peer, until it fails.
  */
 struct near_peer {
 	struct near_tx tx;
-	/* embedder's pointer, loaded for each message from the peer */
-	void *user;
+	void *user;		/* embedder's pointer */
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
-	/* single copy from and to the peer's memory is possible */
-	bool reads;
-	/* cooperative copy is possible: copying by the peer has never failed */
-	bool coop;
+	bool reads;		/* single copy is possible */
+	bool coop;	/* cooperative copy is possible: it has never failed */
 	uint32_t index;		/* index of tx's ring in the peer's segment */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
 	bool logged;		/* a connection error was logged; log no more */
-	/* the peer's segment; NULL: this port has no ring to the peer */
-	struct near_segment *segment;
+	struct near_segment *segment;	/* NULL: not connected */
 	int pidfd;		/* pidfd of the peer's process; -1: none */
-	/* the process has exited or is exiting, or its port has closed */
-	bool exited;
+	bool exited;	/* the process is exiting, or its port has closed */
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
-	/* only near_fdx_request() can obtain the peer's descriptors */
-	bool needs_fdx;
-	/* the peer has rejected an fd request, or this port is closing */
-	bool rejected;
+	bool needs_fdx;		/* only the fd exchange yields descriptors */
+	bool rejected;	/* an fd request was rejected, or this port closes */
 	bool expected;		/* near_peer_expect() holds a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms; /* time of last fd request, ms; 0: none */
-	/* start of near_connect()'s wait for the fd exchange, ms; 0: none */
-	uint64_t waits_ms;
+	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	bool wake_due;	/* no descriptor was free to wake the peer */
 	uint32_t refs;
@@ -83,15 +72,10 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	/*
-	 * 1 + index of the peer's claim for whose rx ring there was no memory;
-	 * 0: none
-	 */
+	/* 1 + index of a claim without memory for its rx ring; 0: none */
 	uint32_t ring_due;
-	/* receive whose cooperative copy is pending; NULL: none */
-	struct near_rx_op *coop_op;
-	/* receives that wait until coop_op has ended */
-	struct near_link waiting;
+	struct near_rx_op *coop_op;	/* pending cooperative copy, or NULL */
+	struct near_link waiting;	/* receives that wait for coop_op */
 	uint32_t round;		/* number of the last cooperative copy */
 	uint32_t large;		/* number of pending sends of large messages */
 	struct near_rma_peer *rma;	/* RMA state; NULL: none yet */
@@ -105,13 +89,11 @@ struct near_rx_ring {
 	uint32_t active_at;	/* index in port->active; or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last near_port_sweep() */
 	uint32_t idle;	/* consecutive sweeps that have found no new slot */
-	/* the ring contained an invalid value; polls skip the ring */
-	bool broken;
+	bool broken;		/* had an invalid value; polls skip the ring */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last value stored in near_ctl.done */
-	/* this port has rejected a delegated operation (near_ctl.rejected) */
-	bool rejected;
+	bool rejected;		/* near_ctl.rejected is set */
 };
 
 /* Functions of msg/control.c that this layer (link/) calls. */
@@ -134,14 +116,12 @@ struct near_onesided {
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Sets *waits to false if the next poll must call work() again. If
-	 * *waits stays true, polls call advanced() until NEAR_WORK_DUE is set
-	 * or near_port_tick() is due.
+	 * Sets *waits to false if the next poll must call work() again;
+	 * otherwise polls call advanced(): see NEAR_WORK_WAITS.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/*
-	 * Completes operations if *near_port.poll_word has changed. Returns the
-	 * number of completed operations.
+	 * Completes operations if *poll_word has changed. Returns their count.
 	 */
 	int (*advanced)(struct near_port *port);
 	/*
@@ -157,14 +137,11 @@ struct near_onesided {
 	void (*forget)(struct near_peer *peer);
 	/*
 	 * Returns a file descriptor with which a peer can map the device memory
-	 * of one of this port's regions, or -errno. key: key of the region. id:
-	 * near_export.id of the memory. The caller must close the descriptor.
+	 * of the region that has this key, or -errno. id: near_export.id. The
+	 * caller must close the descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/*
-	 * Handles a reply to near_fdx_gpu_request(). fd: the file descriptor,
-	 * which the RMA layer must close; -1: the peer has sent none.
-	 */
+	/* Handles a reply to near_fdx_gpu_request(); owns fd; -1: none. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -185,9 +162,8 @@ struct near_port {
 	uint8_t work;
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
-	 * address of the poll word in a peer's memory; &poll_value if there is
-	 * no poll word. If *poll_word differs from poll_value, the next poll
-	 * continues RMA operations.
+	 * word in a peer's memory; if it differs from poll_value, the next poll
+	 * continues RMA operations. &poll_value: none.
 	 */
 	const uint64_t *poll_word;
 	uint64_t poll_value;
@@ -209,18 +185,14 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/*
-	 * last send that near_tx_record() has recorded: buffer, peer, and value
-	 * of port->polls
-	 */
+	/* last send that near_tx_record() has recorded */
 	const void *fanout;
 	const struct near_peer *fanout_to;
-	uint32_t fanout_poll;
+	uint32_t fanout_poll;	/* value of `polls` */
 	uint32_t large;		/* sum of near_peer.large */
-	/* value of `polls` for which read_left is valid */
-	uint32_t read_poll;
-	/* bytes that single copy may still copy in that poll */
+	/* bytes that single copy may still copy in the poll `read_poll` */
 	size_t read_left;
+	uint32_t read_poll;
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
 	struct near_rma *rma;
@@ -244,8 +216,7 @@ struct near_port {
 /* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
 /*
- * RMA operations are pending, but wait for the peer. While NEAR_WORK_DUE is not
- * set, polls call near_onesided.advanced() instead of work().
+ * all RMA operations wait for peers: polls call near_onesided.advanced() only
  */
 #define NEAR_WORK_WAITS 2u
 
@@ -274,9 +245,8 @@ static near_inline bool near_port_has_work(const struct near_port *port)
 void near_port_wake(struct near_port *port);
 
 /*
- * Sets bits in port->work and wakes sleeping threads. work: the NEAR_WORK_*
- * bits; 0: none, because near_port_tick() handles the event. Must be called
- * after an operation was added or a peer has failed.
+ * Sets NEAR_WORK_* bits in port->work and wakes sleeping threads. Must be
+ * called after an operation was added or a peer has failed (work: 0).
  */
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
@@ -324,18 +294,13 @@ void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell and wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
 /*
- * Tries again to wake peers for whose wake pipe no descriptor was free. False:
- * there is still none for one of them.
+ * Repeats wakeups for lack of a descriptor. False: some must be repeated again.
  */
 bool near_wakes_repeat(struct near_port *port);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. This
- * reference keeps the peer during the fd exchange, while the peer has no rx
- * ring. There are two cases:
- * - The peer has sent a request, and will attach to a ring.
- * - The peer has attached to a ring, and must reply to this port's request.
- *
- * near drops the reference when the peer fails or near rejects its claim.
+ * Takes (expected: true) or drops a reference, at most one per peer. It keeps
+ * the peer until it has an rx ring: after its fd request, or while it must
+ * reply to the fd request that its claim has caused.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -349,10 +314,7 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
  * - another -errno: the request cannot be sent
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
-/*
- * Requests a descriptor of the peer's device memory. Returns 0 if
- * near_onesided.shared() will get the reply, -EAGAIN (retry), or another error.
- */
+/* Requests a descriptor of device memory. Returns 0, -EAGAIN or -errno. */
 int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 			 uint64_t key, uint64_t id);
 /* Handles datagrams of the socket port->fdx, NEAR_FDX_BURST at most. */
@@ -363,16 +325,15 @@ void near_fd_drop_all(struct near_peer *peer);
 /* True if peer->fd has a segment, and its near_segment.closed is set. */
 bool near_fd_closed(const struct near_peer *peer);
 /*
- * Opens a file of the peer: peer->fd[which] if it is set, otherwise the peer's
- * file descriptor `theirs`, through /proc. Returns a new file descriptor or
- * -errno.
+ * Opens peer->fd[which] again if it is set, otherwise the peer's descriptor
+ * `theirs` through /proc. Returns a new file descriptor or -errno.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, the return value of near_peer_open(), shows that the peer has
- * failed. The caller must then call near_peer_fail(). The file must be one that
- * a port keeps open until it closes.
+ * True if fd, which near_peer_open() has returned for a file that each open
+ * port keeps open, shows that the peer has failed. The caller must then call
+ * near_peer_fail().
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -381,15 +342,11 @@ void near_fdx_close(struct near_port *port);
 
 /* rx_ring.c: clears the doorbell and handles each ring whose bit was set. */
 void near_port_doorbells(struct near_port *port);
-/*
- * Makes rings idle in which two consecutive sweeps have found no new slot. At
- * least NEAR_ACTIVE_MIN rings stay active.
- */
+/* Makes rings idle in which two consecutive sweeps have found no new slot. */
 void near_port_sweep(struct near_port *port);
 /*
- * Marks an open claim as rejected. The claim's sender then treats this port as
- * failed, but owns the ring until the sender closes the claim. Returns false if
- * the claim is not open.
+ * Marks an open claim as rejected: its sender treats this port as failed, and
+ * owns the ring until it closes the claim. False: the claim is not open.
  */
 bool near_ring_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and frees the ring in the segment for another sender. */
@@ -400,10 +357,7 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);
 void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring);
 /* Handles claims of senders that were killed before they rang the doorbell. */
 void near_rings_check(struct near_port *port);
-/*
- * Logs an invalid value in the ring, stops polling the ring, and calls
- * near_peer_fail(). what: name of the value in the log message.
- */
+/* Logs an invalid value, stops polling the ring, and calls near_peer_fail(). */
 void near_rx_ring_broken(struct near_port *port, struct near_rx_ring *ring,
 			 const char *what, uint64_t value);
 
@@ -418,7 +372,7 @@ static inline bool near_monitored(const struct near_peer *peer)
 	return peer->pidfd >= 0 || peer->by_start;
 }
 /*
- * Monitors the peer's process, if it is not monitored yet. Returns 0, or
+ * Monitors the peer's process, unless it is monitored. Returns 0, or
  * - -EAGAIN: a pidfd was requested from the peer; retry
  * - -ESRCH: the process has exited
  * - -EACCES: the peer has rejected the request; or /proc hides the peer, and
@@ -438,25 +392,21 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
- * rx_ring.c: if the peer's port has closed, calls near_peer_fail() and returns
- * true. Must be called after copying from the peer's memory. After true, the
- * caller must discard the copied data, because the peer may have reused the
- * memory before it was copied.
+ * rx_ring.c: calls near_peer_fail() and returns true if the peer's port has
+ * closed. Data copied from the peer's memory before must then be discarded.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
 /* True if a connected peer's process exists and its port is open. */
 bool near_peer_check_open(const struct near_peer *peer);
-/* Executes a tick: sweeps, checks for failed peers, and reads the socket. */
+/* Sweeps, checks for failed peers, and reads the socket. */
 void near_port_tick(struct near_port *port);
 
 /*
- * port.c: executes a full barrier in this thread, and in all threads of
- * processes that are registered for membarrier. Other processes execute fences
- * themselves (enum near_fence). If port->fence is set, all senders execute
- * fences, so that the barrier in this thread suffices. False: membarrier has
- * failed, and other threads may not have executed a barrier.
+ * port.c: executes a full barrier in this thread and in all threads of
+ * processes registered for membarrier. All other senders use fences (enum
+ * near_fence). False: membarrier has failed, so that no barrier is certain.
  */
 bool near_port_barrier(struct near_port *port);
 void near_log(const struct near_port *port, int level, const char *format, ...)

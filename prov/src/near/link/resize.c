@@ -19,10 +19,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/*
- * Publishes the RESIZE slot. If no slot is free, does nothing; the next
- * near_resize_step() calls this function again.
- */
+/* Publishes the RESIZE slot, if a slot is free. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -39,8 +36,7 @@ static void near_resize_post(struct near_peer *peer)
 }
 
 /*
- * Records the reply to a request. tier: the ring's size class from now on. If
- * the class is unchanged, delays the next request (backoff).
+ * Records the reply. If the size class is unchanged, delays the next request.
  */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
@@ -58,11 +54,10 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the receiver's reply in near_ctl.size, if the reply has come.
+ * Handles the receiver's reply in near_ctl.size, if it has come.
  *
  * Memory ordering: message passing. The load pairs with the release in
- * near_rx_ring_resize(). So this port stores new slots only after the receiver
- * has zeroed all slots.
+ * near_rx_ring_resize(), so new slots are stored after the receiver's zeros.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -95,9 +90,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Continues a pending resize, unless the peer has failed. Publishes the RESIZE
- * slot or, if the slot is already published, handles the reply. The gate
- * NEAR_GATE_RESIZE must be closed.
+ * Continues a pending resize: publishes the RESIZE slot, or handles the reply.
  */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
@@ -109,10 +102,7 @@ static void near_resize_step(struct near_port *port, struct near_peer *peer)
 		near_resize_answer(port, peer);
 }
 
-/*
- * Starts a resize if the ring was full often enough and can become larger.
- * more: value for near_slot.resize.more.
- */
+/* Starts a resize if the ring was full often enough and can become larger. */
 static void near_resize_request(struct near_port *port, struct near_peer *peer,
 				uint32_t more)
 {
@@ -126,9 +116,8 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * True if slots or data space are used up. False if a gate is closed and a slot
- * is free: the gate makes the ring appear full. Must be called only after a
- * send has found no space in the ring.
+ * True if slots or data space are used up, after a send has found no space.
+ * False if a slot is free, but a closed gate makes the ring appear full.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The sender's side of a resize, which enlarges a ring. The sender requests a
- * resize by a RESIZE slot, the last slot of the old ring. The receiver then
- * restarts the ring at slot 0, with the size that its ring budget grants
- * (link/ring_budget.h), and replies in near_ctl.size. See docs/near/design.md.
- */
+/* The sender's side of a resize: docs/near/design.md, *Resizing*. */
 #ifndef NEAR_LINK_RESIZE_H
 #define NEAR_LINK_RESIZE_H
 
@@ -19,16 +14,9 @@ struct near_peer;
 struct near_port;
 
 struct near_resize {
-	/*
-	 * near_tx.tail when near_full() last increased `full`; UINT64_MAX: not
-	 * since the last resize
-	 */
-	uint64_t full_at;
+	uint64_t full_at;	/* near_tx.tail when `full` last increased */
 	uint32_t count;		/* resizes so far */
-	/*
-	 * times the ring was full since the last resize, plus NEAR_RESIZE_FULL
-	 * for each message that was too long: near_too_small()
-	 */
+	/* times the ring was full, or too small, since the last resize */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
 	uint32_t more;	/* near_slot.resize.more of the pending resize */
@@ -40,16 +28,12 @@ struct near_resize {
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 
 /*
- * Must be called when the ring has no space. Continues a pending resize. If
- * none is pending and the ring was full often enough, requests a resize.
- * Returns -EAGAIN: poll and retry; or -ECONNRESET: the peer has failed.
+ * Must be called when the ring has no space. Continues a pending resize, or
+ * requests one if the ring was full often enough. Returns -EAGAIN: poll and
+ * retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/*
- * Requests a larger ring, because a message of len bytes was too long for the
- * data ring. Makes no request while a resize is pending or the backoff delays
- * requests.
- */
+/* Requests a ring for messages of len bytes, unless the backoff delays it. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "near/link/barrier.h"
 #include "near/link/ring.h"
 
 static struct near_slot *near_ring_slots(void *ring)
@@ -73,10 +72,8 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Zeroes the slots: otherwise a slot's old word might contain 1, the number of
- * the first lap, and the slot would appear new. Sets the consumer's position to
- * one slot before slot 0. The caller then releases the RESIZE slot, which
- * advances the position to slot 0.
+ * Zeroes the slots: an old word might have the number of the first lap. The
+ * release of the RESIZE slot then advances the position to slot 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

@@ -4,15 +4,9 @@
 /*
  * A ring from one sender (producer) to one receiver (consumer), in the
  * receiver's segment: slots of one cache line, and a data ring for the bytes of
- * longer messages.
- *
- * Memory ordering: message passing (release, acquire) in both directions. A
- * slot is new if it has the number of the current lap. The consumer publishes
- * its heads after each quarter of the ring. See docs/near/memory-ordering.md.
- *
- * Cost of a message: both ends access the slot's cache line and, if the message
- * is longer than 48 bytes, those of its data. There are no locks and no atomic
- * read-modify-write, because each end belongs to one port.
+ * longer messages. A slot is new if it has the number of the current lap. Each
+ * end belongs to one port, so there are no locks and no atomic
+ * read-modify-write: docs/near/memory-ordering.md.
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -23,46 +17,49 @@
 #define NEAR_EAGER_MAX 8192	/* longest eager message, bytes */
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
+/*
+ * barrier.c: begins to register this process for membarrier(2), unless an
+ * earlier call of the process has begun. False: there is no membarrier.
+ *
+ * A registration may take 5 to 20 ms, so a short-lived thread executes it.
+ * Until then the process executes fences: enum near_fence.
+ */
+bool near_barrier_begin(void);
+/* True if this process is registered, so that membarrier acts on it. */
+bool near_barrier_ready(void);
+/* Executes membarrier. False: failed; threads may have executed no barrier. */
+bool near_barrier(void);
+
 /* The slots after which near_tx_need_doorbell() must execute a fence. */
 enum near_fence {
 	NEAR_FENCE_NONE,	/* none: the consumer's membarrier suffices */
-	/* all, until this process is registered for membarrier */
-	NEAR_FENCE_UNREGISTERED,
+	NEAR_FENCE_UNREGISTERED,	/* all, until near_barrier_ready() */
 	NEAR_FENCE_ALWAYS,	/* all: one of the ends has no membarrier */
 };
 
 /*
  * The producer's end of a ring. The 64-bit counters never wrap; a resize resets
- * them. To send an inline message, near accesses only the first cache line of
- * this struct.
+ * them. An inline message needs only the first cache line of this struct.
  */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	/*
-	 * near_ctl.head when last loaded; while a gate is closed, a value that
-	 * makes the ring appear full
-	 */
+	/* near_ctl.head when last loaded; "full" while a gate is closed */
 	uint64_t head;
-	/* number of slots known to be consumed: near_tx_consumed() */
-	uint64_t consumed;
+	uint64_t consumed;	/* slots known to be: near_tx_consumed() */
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;	/* NEAR_GATE_* bits of closed gates; 0: all are open */
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
-	/*
-	 * tail after the last slot that near_tx_consumed() counts; valid only
-	 * if near_tx_publish_quiet() published the newest slot (quiet == tail)
-	 */
+	/* if quiet == tail: tail after the last slot that is not quiet */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;	/* bytes published, or skipped at the end of data[] */
 	/*
-	 * dtail at the start of the current pass through data[]. After the
-	 * first data of a pass, the value is that of the previous pass until
-	 * the next near_tx_data().
+	 * dtail at the start of the current pass through data[]; after the
+	 * first data of a pass, of the previous one until near_tx_data()
 	 */
 	uint64_t dbase;
 	uint64_t dhead;			/* near_ctl.dhead when last loaded */
@@ -76,8 +73,7 @@ struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
-	/* mask / 4; head & quarter is 0 after each quarter of the ring */
-	uint32_t quarter;
+	uint32_t quarter; /* mask / 4; head & quarter is 0 after each quarter */
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
@@ -92,10 +88,9 @@ struct near_rx {
 
 /*
  * Returns the length of the longest message for a data ring of dsize bytes: 3/8
- * of the ring. Such a message always fits once all earlier data is consumed,
- * because then less than 5/8 of the ring is unavailable: the producer skips
- * less than 3/8 at the end of the ring, and less than 2/8 is consumed but not
- * yet counted in near_ctl.dhead.
+ * of it. Such a message fits once all earlier data is consumed: the producer
+ * skips less than 3/8 at the end of the ring, and less than 2/8 is consumed but
+ * not yet counted in near_ctl.dhead.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
@@ -108,17 +103,14 @@ void near_tx_init(struct near_tx *tx, void *ring,
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/*
- * Executes a fence. If this process is registered for membarrier, changes
- * tx->fence from NEAR_FENCE_UNREGISTERED to NEAR_FENCE_NONE.
- */
+/* Executes a fence, and ends NEAR_FENCE_UNREGISTERED after the registration. */
 void near_tx_fence(struct near_tx *tx);
 
 /* Restarts the producer at slot 0, lap 1, after a resize. Opens no gate. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
 /*
- * Restarts the consumer at slot 0, lap 1, after it has read a RESIZE slot. The
- * caller must then release the RESIZE slot.
+ * Restarts the consumer at slot 0, lap 1, when the caller releases the RESIZE
+ * slot that it has read.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
@@ -128,14 +120,11 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 #define NEAR_GATE_FAILED 4u	/* the peer has failed; stays set */
 
 /*
- * Loads near_ctl.head. Returns true if a slot is free. If a gate is closed or
- * the peer is not connected, loads nothing and returns false.
+ * Loads near_ctl.head. True if a slot is free, no gate is closed, and the peer
+ * is connected.
  */
 bool near_tx_reload(struct near_tx *tx);
-/*
- * Returns the next free slot even while NEAR_GATE_QUEUE is closed. NULL: the
- * ring is full, or another gate is closed.
- */
+/* Returns near_tx_slot(), but even while NEAR_GATE_QUEUE is closed. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes tx for a peer that is not connected: no slot is ever free. */
@@ -156,30 +145,23 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 	return &tx->slots[tx->tail & tx->mask];
 }
 
-/*
- * Closes the gate `why`, a NEAR_GATE_* bit. Changes tx->head so that the ring
- * appears full, because fast paths do not test tx->gated.
- */
+/* Closes a gate. Makes the ring appear full: fast paths do not test gated. */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->head = tx->tail - tx->mask - 1;
 	tx->gated |= why;
 }
 
-/*
- * Opens the gate `why`. When all gates are open, the next near_tx_slot() loads
- * near_ctl.head.
- */
+/* Opens a gate. After the last one, the next near_tx_slot() loads the head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all messages. Slots of
- * near_tx_publish_quiet(), such as an ACK, are not messages. tx->consumed may
- * exceed near_ctl.head: the reply to a request shows that the request is
- * consumed, even if the consumer has not stored near_ctl.head since then.
+ * True if the consumer is known to have consumed all slots but those of
+ * near_tx_publish_quiet(). tx->consumed may exceed near_ctl.head, because a
+ * reply to a request shows that the request is consumed.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -201,9 +183,8 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * The caller must set tx->dtail to *end when it publishes the slot. If the data
- * does not fit before the end of the data ring, the space is at the start.
- * near_rx_data() applies the same rule.
+ * The caller must set tx->dtail to *end when it publishes the slot. Data that
+ * does not fit before the end is at the start, as in near_rx_data().
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -262,8 +243,7 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
  * Memory ordering: store buffering. The producer stores the slot, then loads
  * need_doorbell; the consumer stores need_doorbell, then loads the slot. The
  * consumer's membarrier, in near_arm() and near_rx_rings_deactivate(), orders
- * both ends. If tx->fence is not NEAR_FENCE_NONE, the producer executes a fence
- * here.
+ * both ends, or a fence here.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -274,10 +254,7 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/*
- * True if the consumer polls the ring and no fence is required. Otherwise the
- * caller must call near_notify() for the slot just published.
- */
+/* True if near_notify() is not necessary for the slot just published. */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -286,9 +263,8 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores the slot's address in *slot and
- * the word in *word. The caller must use *word and not load the slot's word
- * again, because a hostile sender may change it.
+ * True if the next slot is published; stores its address and its word. The
+ * caller must not load the word again: a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -298,7 +274,7 @@ static near_inline bool near_rx_ready(const struct near_rx *rx,
 	return (uint16_t)*word == rx->lap;
 }
 
-/* Returns the next slot if it is published, else NULL: see near_rx_ready(). */
+/* Returns the next slot if it is published, else NULL. */
 static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 						  uint64_t *word)
 {
@@ -328,8 +304,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, but not its data. Stores near_ctl.head after each
- * quarter of the ring. A lap can end only where a quarter ends, so that most
- * calls need only one test.
+ * quarter of the ring. A lap ends where a quarter ends: mostly one test.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -346,9 +321,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * If the caller has received n > 1 messages in a row, prefetches the slot n
- * slots ahead, NEAR_RX_PREFETCH at most. Does nothing after a single message: a
- * prefetch might take the slot's cache line from the sender.
+ * After n > 1 messages in a row, prefetches the slot n slots ahead. After a
+ * single one, a prefetch might take the slot's cache line from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

@@ -34,10 +34,7 @@ static uint32_t near_budget_senders(const struct near_budget *budget)
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/*
- * Returns the number of pages that remain of the budget if each sender has one
- * page; 0 if the budget is too small for this.
- */
+/* Returns the pages of the budget beyond one for each sender, or 0. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -53,9 +50,8 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the ring index below which exactly `free` rings have no sender. A new
- * sender takes the first free ring. So the next `free` senders take rings below
- * this index.
+ * Returns the index below which `free` rings have no sender: the next senders
+ * take them, because a sender takes the first free ring.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -67,9 +63,8 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 }
 
 /*
- * Sets near_segment.adv, the size of new rings. With this size, the budget
- * suffices even if all expected senders attach before the port counts their
- * rings.
+ * Sets near_segment.adv, the size of new rings. The budget suffices even if all
+ * expected senders attach before the port counts their rings.
  */
 void near_budget_advertise(struct near_port *port)
 {
@@ -112,10 +107,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/*
- * Returns the least size class in which a message of len bytes fits into the
- * data ring; NEAR_TIERS: none.
- */
+/* Returns the least class whose data ring permits len bytes, or NEAR_TIERS. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();
@@ -128,9 +120,8 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, from `least` up to the even share, for which
- * the budget has memory. If `least` exceeds the even share, considers only
- * `least`. If no such class fits, returns the ring's present class.
+ * Returns the largest size class, from the even share down to `least`, for
+ * which the budget has memory, or the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -158,10 +149,7 @@ static uint32_t near_budget_grant(const struct near_port *port,
 	return near_budget_fit(&port->budget, ring, least);
 }
 
-/*
- * Allocates a ring's pages for size class tier, and makes them accessible.
- * False: no memory.
- */
+/* Allocates and maps a ring's pages for size class tier. False: no memory. */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
 {

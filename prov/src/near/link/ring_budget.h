@@ -2,16 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A port divides its ring budget among its senders. Each ring has at least a
- * page, and never shrinks. A new ring has the advertised size
- * (near_segment.adv), which leaves memory for further senders.
- *
- * After a request (link/resize.h) the port enlarges the ring to the even share:
- * the budget divided by the number of senders. If the ring has at least this
- * size already, it gets the next larger size class. If a message does not fit,
- * the ring gets the least size class that suffices. If the budget has too
- * little memory, the ring gets a smaller size or keeps its size. See
- * docs/near/design.md, *Ring sizes*.
+ * The receiver's side of a resize: a port divides its ring budget among its
+ * senders (docs/near/design.md, *Ring sizes*).
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -32,25 +24,16 @@ struct near_budget {
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
 
-/*
- * Adds a peer to the port's budget (more: 1), or subtracts it (more: -1).
- * Ignores the port's own address.
- */
+/* Adds (more: 1) or subtracts (-1) a peer, unless it is the port itself. */
 void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 		       int more);
 /* Sets near_segment.adv. Must be called after each change of port->budget. */
 void near_budget_advertise(struct near_port *port);
-/*
- * Adds an rx ring with its present size to the port's budget (more: 1), or
- * subtracts it (more: -1).
- */
+/* Adds (more: 1) or subtracts (-1) an rx ring with its present size. */
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
-/*
- * Handles a RESIZE slot: resizes the ring and replies to its sender. more:
- * near_slot.resize.more, which may have any value.
- */
+/* Handles a RESIZE slot: resizes the ring and replies. more: any value. */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "near/link/group.h"
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -18,8 +17,7 @@
 
 /*
  * Maps span bytes of the file, of which the first size bytes are accessible.
- * Maps without access rights first: after mlockall(), mmap() with access rights
- * would allocate all memory.
+ * First without access: after mlockall(), all memory would be allocated.
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -59,10 +57,7 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/*
- * Sets the file's size. Returns 0 or -errno. -EFBIG: the size exceeds
- * RLIMIT_FSIZE, so ftruncate() would raise SIGXFSZ.
- */
+/* Sets the file's size. -EFBIG: exceeds RLIMIT_FSIZE, which raises SIGXFSZ. */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port is a memfd: it has no name, takes no space in /dev/shm,
- * and Linux frees it after its last use. If one process truncated the memfd,
- * accesses of the others would raise SIGBUS. Therefore the memfd is sealed
- * against shrinking. A sender allocates the memory of its own ring.
+ * The segment of a port: a memfd, which is sealed against shrinking, because
+ * accesses would otherwise raise SIGBUS. A sender allocates its own ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -14,8 +12,7 @@
 
 /*
  * Creates a segment and maps its struct near_segment. Returns a file descriptor
- * or -errno. growing: number of rings that can exceed one page. fence: true if
- * the owner has no membarrier.
+ * or -errno. fence: the owner has no membarrier.
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
@@ -26,18 +23,28 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
  */
 int near_segment_file(const char *name, size_t size, size_t first);
 
-/*
- * Zeroes a part of the file, and frees its memory if possible. The part must
- * consist of whole pages of the system.
- */
+/* Zeroes whole pages of the file, and frees their memory if possible. */
 void near_segment_clear(int fd, size_t offset, size_t size);
 
 /*
- * Allocates memory for a part of the file. Without this call, the first access
- * might kill the process. Returns 0; -ENOMEM: no memory in the system or the
- * control group.
+ * Allocates memory for a part of the file: otherwise the first access might
+ * kill the process. Returns 0 or -ENOMEM.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
+
+/* memory that must stay unused below the limit of each control group, bytes */
+#define NEAR_GROUP_SPARE (1u << 20)
+/*
+ * group.c: true if after an allocation of size bytes, each control group of the
+ * process has NEAR_GROUP_SPARE bytes left, or has no limit. At its limit the
+ * kernel would kill a process of the group. Cost: two or three reads of small
+ * files for each group that has a limit.
+ */
+bool near_group_has(size_t size);
+/*
+ * Does the same for the control group of directory dir. v2: its version is 2.
+ */
+bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 /*
  * Maps a peer's struct near_segment; stores near_segment.growing in *growing.
@@ -54,10 +61,7 @@ int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/*
- * Maps place->span bytes for a ring; the first place->size are accessible.
- * Returns 0 or -errno.
- */
+/* Maps place->span bytes, the first place->size accessible. 0 or -errno. */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a ring accessible. Returns 0 or -errno. */
 int near_ring_extend(void *ring, size_t size);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Layout of a port's segment, the shared memory in which the port receives. All
- * senders can write any values: the port must check a value before it uses the
- * value as index, length or pointer. docs/near/design.md has a picture.
+ * Layout of a port's segment, the shared memory in which the port receives
+ * (docs/near/design.md). Senders can write any values: the port must check a
+ * value before it uses the value as index, length or pointer.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -15,8 +15,7 @@
 
 #define NEAR_LAYOUT 16u		/* version of the layout */
 #define NEAR_LINE 64		/* bytes of a cache line */
-/* unit of the layout, bytes; pages of the system may be larger */
-#define NEAR_PAGE 4096
+#define NEAR_PAGE 4096		/* unit of the layout, bytes */
 #define NEAR_SENDERS 4096	/* number of rings, one per sender */
 
 /*
@@ -45,10 +44,7 @@ enum near_kind {
 #define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
 #define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
-/*
- * Flag of the last fragment, which has no data: the sender could not copy the
- * message from device memory. The receive ends with an error.
- */
+/* flag of the last fragment, without data: unload() failed at the sender */
 #define NEAR_FRAG_FAILED 1u
 
 /* space for operands in an RMA slot, or for a result in its reply, bytes */
@@ -72,8 +68,7 @@ struct near_slot {
 		} rts;
 		struct {
 			uint64_t id;
-			/* id of the receiver's operation */
-			uint64_t answer;
+			uint64_t answer; /* id of the receiver's operation */
 			uint64_t len;	/* bytes that the sender must send */
 		} cts;
 		struct {
@@ -90,10 +85,7 @@ struct near_slot {
 			uint32_t round;	/* number of the copy, see msg/coop.h */
 		} coop;
 		struct {
-			/*
-			 * bytes of a message that was too long for the data
-			 * ring; 1: the ring was full
-			 */
+			/* length that the data ring must permit; 1: any */
 			uint32_t more;
 		} resize;
 		/* NEAR_KIND_RMA; the target address is in near_slot.tag */
@@ -130,30 +122,23 @@ struct near_slot {
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
- * Control data at the start of each ring. Each `aligned` field begins a cache
- * line. The consumer may write all fields, the producer only steps and wrote.
+ * Control data at the start of each ring. The consumer may write all fields,
+ * the producer only steps and wrote. Sequence numbers count delegated
+ * operations.
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
 	uint64_t dhead;	/* data bytes consumed, or skipped at the ring's end */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	/*
-	 * sequence number of the last delegated operation that the consumer has
-	 * started
-	 */
+	/* sequence number of the last operation that the consumer has begun */
 	uint64_t doing;
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/* steps taken by each end of a cooperative copy: msg/coop.h */
-	uint64_t steps __attribute__((aligned(NEAR_LINE)));
-	uint64_t wrote;	/* steps that the producer has written: msg/coop.h */
-	/*
-	 * sequence number of the last delegated operation that the consumer has
-	 * finished
-	 */
+	uint64_t steps __attribute__((aligned(NEAR_LINE)));	/* msg/coop.h */
+	uint64_t wrote;		/* msg/coop.h */
+	/* sequence number of the last operation that the consumer has ended */
 	uint64_t done;
-	/* sequence number of the first rejected delegated operation; 0: none */
-	uint64_t rejected;
+	uint64_t rejected;	/* that of the first rejected one; 0: none */
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
@@ -171,10 +156,7 @@ enum near_claim_state {
 	NEAR_CLAIM_REJECTED,
 };
 
-/*
- * While the state is TAKEN, the upper bits of near_claim.state are the sender's
- * pid, or 0 if the sender is in another pid namespace.
- */
+/* TAKEN: the upper bits of the state are the sender's pid, or 0 if it is far */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
@@ -197,10 +179,8 @@ struct near_segment {
 	uint64_t nonce;
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
-	/* owner's file descriptor of its region table; -1: no RMA */
-	int32_t table_fd;
-	/* NEAR_MAY_*: kinds of accesses after which peers notify the owner */
-	uint32_t events;
+	int32_t table_fd;	/* of the region table; -1: no RMA */
+	uint32_t events;	/* NEAR_MAY_*: peers notify the owner of them */
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
@@ -209,8 +189,7 @@ struct near_segment {
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	/* sequence number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
-	/* owner's file descriptor of its wake pipe; -1: none */
-	int32_t wake_fd;
+	int32_t wake_fd;	/* of the owner's wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));
@@ -233,9 +212,8 @@ size_t near_page_size(void);
 void near_page_assume(size_t bytes);
 
 /*
- * Ring size classes, called tiers in the code, in order of size. The first
- * near_segment.growing rings have address space for the largest class, all
- * others only for the least class.
+ * Ring size classes ("tiers"), in order of size. The first near_segment.growing
+ * rings have address space for the largest class, others for the least only.
  */
 #define NEAR_TIERS 8
 
@@ -243,10 +221,7 @@ void near_page_assume(size_t bytes);
 uint32_t near_tier_least(void);
 /* Returns the size of class tier < NEAR_TIERS, in pages of the system. */
 uint32_t near_tier_pages(uint32_t tier);
-/*
- * Returns the largest class of at most this number of pages of the system. If
- * there is none, returns the least class.
- */
+/* Returns the largest class of at most this number of pages, or the least. */
 uint32_t near_tier_fit(size_t pages);
 
 /* Returns the largest class that the ring with this index can have. */
@@ -269,10 +244,7 @@ struct near_place {
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
 
-/*
- * Returns the greatest memory use of a segment with this number of senders,
- * bytes. budget: near_attr.memory.
- */
+/* Returns the most bytes that a segment allocates. budget: near_attr.memory. */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */

@@ -5,7 +5,6 @@
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
 
-#include "near/link/barrier.h"
 #include "near/rma/state.h"
 
 /*
