@@ -165,9 +165,9 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	port->draining--;
 	peer->state = NEAR_PEER_GONE;
 	near_budget_peers(port, &peer->addr, -1);
-	port->messages->fail(port, peer, ECONNRESET);
+	port->messages->fail(port, peer);
 	if (peer->rma)
-		port->onesided->fail(port, peer, ECONNRESET);
+		port->onesided->fail(port, peer);
 	port->sink->peer_down(port->ctx, peer);
 	for (i = 0; i < port->ring_count; i++)
 		if (port->ring[i] && port->ring[i]->peer == peer)
@@ -366,10 +366,8 @@ int near_wait_fd(struct near_port *port)
 
 	if (port->wake[0] >= 0)
 		return port->epoll_fd;
-	if (pipe2(port->wake, O_CLOEXEC | O_NONBLOCK)) {
-		port->wake[0] = -1;
+	if (pipe2(port->wake, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
-	}
 	ret = near_epoll_add(port, port->wake[0], NULL);
 	if (ret) {
 		close(port->wake[0]);

@@ -54,39 +54,30 @@ static int near_fdx_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-static int near_fdx_bind(const struct near_port *port, int fd)
-{
-	struct sockaddr_un name;
-	socklen_t len = near_name(port->dir, port->addr.nonce, &name);
-	int on = 1;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) ||
-	    bind(fd, (struct sockaddr *)&name, len))
-		return -errno;
-	return 0;
-}
-
 /*
  * Opens the socket. bind() comes last: a file without open socket would remain
  * after an error, and show peers that the process has exited.
  */
 static int near_fdx_listen(struct near_port *port)
 {
-	int fd, ret, self = duo_proc_pidfd(port->addr.pid);
+	struct sockaddr_un name;
+	socklen_t len = near_name(port->dir, port->addr.nonce, &name);
+	int fd, ret, on = 1, self = duo_proc_pidfd(port->addr.pid);
 
 	if (self < 0)	/* no pidfd: an old kernel, or a seccomp filter */
 		return self;
 	close(self);
 	fd = near_fdx_socket();
-	ret = fd < 0 ? fd : near_epoll_add(port, fd, port);
-	if (!ret)
-		ret = near_fdx_bind(port, fd);
-	if (!ret) {
-		port->fdx = fd;
-		return 0;
-	}
-	if (fd >= 0)
+	if (fd < 0)
+		return fd;
+	ret = near_epoll_add(port, fd, port);
+	if (!ret && (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) ||
+		     bind(fd, (struct sockaddr *)&name, len)))
+		ret = -errno;
+	if (ret)
 		close(fd);
+	else
+		port->fdx = fd;
 	return ret;
 }
 

@@ -22,22 +22,17 @@ static const struct near_tier {
 	{ 84, 512 },
 };
 
-static size_t near_page;
+static size_t near_page_assumed;	/* by tests; 0: none */
 
 size_t near_page_size(void)
 {
-	size_t page = __atomic_load_n(&near_page, __ATOMIC_RELAXED);
-
-	if (!page) {
-		page = (size_t)sysconf(_SC_PAGESIZE);
-		near_page_assume(page);
-	}
-	return page;
+	return near_page_assumed ? near_page_assumed :
+				   (size_t)sysconf(_SC_PAGESIZE);
 }
 
 void near_page_assume(size_t bytes)
 {
-	__atomic_store_n(&near_page, bytes, __ATOMIC_RELAXED);
+	near_page_assumed = bytes;
 }
 
 static size_t near_whole_pages(size_t bytes)
@@ -84,12 +79,11 @@ uint32_t near_tier_most(uint32_t growing, uint32_t index)
 /* Returns the offset of ring `index`: the end of the rings before it. */
 static size_t near_rings_end(uint32_t growing, uint32_t index)
 {
-	size_t large = near_tier_size(NEAR_TIERS - 1);
-	size_t small = near_page_size(),
-	       grow = index < growing ? index : growing;
+	size_t grow = index < growing ? index : growing;
 
-	return near_whole_pages(sizeof(struct near_segment)) + grow * large +
-	       (index - grow) * small;
+	return near_whole_pages(sizeof(struct near_segment)) +
+	       grow * near_tier_size(NEAR_TIERS - 1) +
+	       (index - grow) * near_page_size();
 }
 
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,

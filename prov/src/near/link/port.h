@@ -98,8 +98,8 @@ struct near_rx_ring {
 
 /* Functions of msg/control.c that this layer (link/) calls. */
 struct near_messages {
-	/* Ends all sends and receives with a failed peer. err: their error. */
-	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
+	/* Ends all sends and receives with a failed peer. */
+	void (*fail)(struct near_port *port, struct near_peer *peer);
 	/* For near_close(): waits until no peer writes to local buffers. */
 	void (*stop)(struct near_port *port);
 	/* Frees the memory of all operations. */
@@ -131,8 +131,8 @@ struct near_onesided {
 	 * copies, so the port must not poll between drained() and fail().
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
-	/* Ends all RMA and atomics with a failed peer. err: their error. */
-	void (*fail)(struct near_port *port, struct near_peer *peer, int err);
+	/* Ends all RMA and atomics with a failed peer. */
+	void (*fail)(struct near_port *port, struct near_peer *peer);
 	/* Frees the RMA state of a peer, near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*

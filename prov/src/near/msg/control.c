@@ -160,8 +160,7 @@ static void near_ops_close(struct near_port *port)
 	near_pool_fini(&port->rx_ops);
 }
 
-static void near_ops_fail(struct near_port *port, struct near_peer *peer,
-			  int err)
+static void near_ops_fail(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t end_ms = duo_now_ms() + NEAR_STOP_MS;
 	struct near_tx_op *tx;
@@ -173,7 +172,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 			continue;
 		if (tx->state >= NEAR_TX_FRAGS)
 			near_list_remove(&tx->link);
-		near_tx_end(port, tx, err);
+		near_tx_end(port, tx, ECONNRESET);
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
@@ -183,7 +182,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer,
 		near_rx_coop_stop(rx, end_ms);
 		if (rx->state != NEAR_RX_FRAGS)
 			near_list_remove(&rx->link);
-		near_rx_end(port, rx, err);
+		near_rx_end(port, rx, ECONNRESET);
 	}
 }
 

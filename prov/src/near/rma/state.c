@@ -140,8 +140,7 @@ static void near_rma_drained(struct near_port *port, struct near_peer *peer)
 	near_stage_close(peer->rma, false);
 }
 
-static void near_rma_fail(struct near_port *port, struct near_peer *peer,
-			  int err)
+static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at = peer->rma;
 	struct near_rma_reply *reply;
@@ -157,7 +156,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer,
 	at->replies_queued = 0;
 	while ((op = near_pool_next(&port->rma->ops, &i)))
 		if (op->to == at)
-			near_rma_end(port, op, err);
+			near_rma_end(port, op, ECONNRESET);
 	near_rma_stop_work(at);
 	/*
 	 * Close the view now: near_rma_forget() may be called much later,
