@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Active and idle rings. Every poll reads the next slot of each active ring.
- * Polls do not read idle rings: near_ctl.need_doorbell is set in them, so their
- * senders ring the doorbell after each slot. A new sender rings the doorbell
- * after it has attached.
- */
+/* Claims, rx rings, the doorbell, and active and idle rings. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -61,12 +56,10 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 }
 
 /*
- * Finds or creates the struct near_peer of the sender that has taken a claim.
- * Checks a copy of the address, because the sender can still change the claim.
- * After success, stores the peer in *peer_out, with a reference, and returns 0.
- * Otherwise returns
- * - -EAGAIN: retry after the fd exchange; until then, a reference that
- *   near_peer_expect() has taken keeps the peer
+ * Finds or creates the peer that has taken a claim, and takes a reference.
+ * Checks a copy of the address, which the sender can still change. Returns 0,
+ * or
+ * - -EAGAIN: retry after the fd exchange (near_peer_expect() keeps the peer)
  * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
  * - another -errno: retry
  */
@@ -113,9 +106,8 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Creates the rx ring for a claim in state OPEN or CLOSED. Returns 0 or -errno.
- * After -EINVAL or -EHOSTUNREACH the caller must reject the claim; after any
- * other error, the caller must retry.
+ * Creates the rx ring for a claim in state OPEN or CLOSED. Returns 0 or -errno,
+ * as near_rx_ring_peer() does.
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -179,9 +171,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks the
- * claim as rejected: the ring becomes free after the sender has closed the
- * claim. In all other cases, frees the ring at once.
+ * Rejects a claim: marks it if err is -EHOSTUNREACH and the claim is open, so
+ * that the ring is in use until its sender closes it. Else frees the ring.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
@@ -207,11 +198,10 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * Marks the claim of a ring as rejected, unless it is already, if its sender is
- * alive and has not closed the claim. The sender still writes to the ring until
- * it closes the claim, so no other sender may get the ring before.
- * near_rx_ring_open() then finds the ring with its present size and without the
- * messages received so far. False: the caller must free the ring.
+ * Marks the claim of a ring as rejected if its sender is alive and has not
+ * closed the claim: until then, no other sender may get the ring, to which it
+ * still writes. near_rx_ring_open() then finds an empty ring of this size.
+ * False: the caller must free the ring.
  */
 static bool near_rx_ring_reject(struct near_port *port,
 				const struct near_rx_ring *ring)
@@ -252,10 +242,8 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a ring whose sender has closed its claim or was killed. Calls
- * near_peer_fail(), after which polls still deliver the sender's messages. But
- * if the sender's state is already NEAR_PEER_GONE, frees the ring and discards
- * its messages.
+ * Handles a ring whose sender has closed its claim or was killed: polls deliver
+ * the messages of a new failure; those of an ended peer are discarded.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -268,11 +256,9 @@ static void near_rx_ring_closed(struct near_port *port,
 
 /*
  * Memory ordering: message passing. The peer closes its claim, rings the
- * doorbell, then frees or reuses its buffers. This port copies a buffer, then
- * loads the claim's state. If the copy has bytes that the peer stored when it
- * reused the buffer, the load finds the claim closed. The atomics of
- * near_doorbell_ring() order the peer's stores. The fence here orders this
- * port's loads.
+ * doorbell (which orders its stores), then reuses its buffers. This port copies
+ * a buffer, executes a fence, then loads the claim's state. If the copy has
+ * bytes of a reused buffer, the load finds the claim closed.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -305,10 +291,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/*
-			 * no memory, too many open files, or the fd exchange
-			 * is pending
-			 */
+			/* the next poll retries */
 			near_ring_retry(port, index);
 			return;
 		}
@@ -339,10 +322,8 @@ static bool near_claim_exited(const struct near_port *port,
 }
 
 /*
- * True if a claim is still TAKEN or REJECTED and its sender, a process of this
- * pid namespace, has exited. Loads the state again after the check of the
- * process: before its exit, the process may have opened or closed the claim, or
- * left it to another sender.
+ * True if a claim's sender has exited. Loads the state again after the check of
+ * the process, which may have changed the claim before its exit.
  */
 static bool near_claim_abandoned(const struct near_port *port,
 				 const struct near_claim *claim)
@@ -355,10 +336,8 @@ static bool near_claim_abandoned(const struct near_port *port,
 
 /*
  * Handles claims of senders that were killed before they rang the doorbell, or
- * before they closed a rejected claim.
- * Ignores all claims in pages after the page of claim port->ring_count: a load
- * would allocate memory for such a page. A sender takes the first free claim,
- * so these pages seldom have a claim that is in use.
+ * before they closed a rejected claim. Ignores pages of claims after that of
+ * port->ring_count, because a load would allocate their memory.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -383,9 +362,8 @@ void near_port_doorbells(struct near_port *port)
 	uint32_t word;
 
 	/*
-	 * Senders set a bit of doorbell[], then one of doorbell_words. This
-	 * function clears in the opposite order: a sender that sets doorbell[]
-	 * after the second exchange then sets doorbell_words for the next poll.
+	 * Senders set bits in the opposite order: a sender that sets one of
+	 * doorbell[] after the second exchange then sets doorbell_words.
 	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
@@ -400,13 +378,11 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes `count` active rings idle: those with near_rx_ring.idle >= 2. The
- * caller has set the need-doorbell flags of these rings. A ring with a new slot
- * stays active. If membarrier fails, all rings stay active.
+ * Makes `count` active rings idle: those with near_rx_ring.idle >= 2, in which
+ * the caller has set need_doorbell. A ring with a new slot stays active; if
+ * membarrier fails, all do.
  *
- * Memory ordering: store buffering. A sender stores a slot, then loads the flag
- * in near_tx_need_doorbell(); this port stores the flag, then loads the slot.
- * The membarrier orders both ends.
+ * Memory ordering: see near_tx_need_doorbell().
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -452,17 +428,11 @@ void near_port_sweep(struct near_port *port)
 /*
  * Memory ordering: store buffering, twice. This port stores the need-doorbell
  * flags and near_segment.armed, executes a membarrier, then loads the doorbell
- * and the next slots.
- * - A sender stores a slot, then loads the need-doorbell flag. The membarrier
- *   orders both ends.
- * - near_doorbell_ring() sets doorbell bits, then loads `armed`. Its accesses
- *   are sequentially consistent.
+ * and the next slots. See near_tx_need_doorbell() and near_doorbell_ring().
  *
- * If near_arm() fails, the flags and `armed` stay set. This causes only
- * needless doorbells and bytes in the wake pipe.
- *
- * Must not sleep while near_wakes_repeat() returns false: only polls repeat the
- * wakeup, and the peer, which sleeps, might send what this port waits for.
+ * After an error the flags and `armed` stay set, which only causes needless
+ * doorbells. Must not sleep while near_wakes_repeat() returns false: only polls
+ * repeat the wakeup, and the sleeping peer might send what this port waits for.
  */
 int near_arm(struct near_port *port)
 {
