@@ -29,12 +29,23 @@ static void setup(void)
 	ck_assert_int_ge(near_wait_fd(us->port), 0);
 }
 
+static bool readable(int fd, int timeout_ms)
+{
+	struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, timeout_ms) == 1;
+}
+
 /* True if the pipe has a byte, or gets one within timeout_ms. */
 static bool rung(int timeout_ms)
 {
-	struct pollfd fd = { .fd = us->port->wake[0], .events = POLLIN };
+	return readable(us->port->wake[0], timeout_ms);
+}
 
-	return poll(&fd, 1, timeout_ms) == 1;
+/* True if a sleeping thread would wake within timeout_ms. */
+static bool ready(int timeout_ms)
+{
+	return readable(near_wait_fd(us->port), timeout_ms);
 }
 
 static uint32_t armed(void)
@@ -67,8 +78,8 @@ static pid_t sender(int tell)
 	if (pid)
 		return pid;
 	rig = rig_open(false);
-	if (near_peer_get(rig->port, &ours, &peer) ||
-	    rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
+	peer = rig_peer_at(rig, &ours);
+	if (rig_send(rig, peer, 1, "", 0) || read(tell, &byte, 1) != 1)
 		_exit(3);
 	/* kills the sender at its first open(): that of the wake pipe */
 	unit_reject(SYS_openat, SECCOMP_RET_KILL_PROCESS);
@@ -170,21 +181,19 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
  */
 UNIT_TEST(armed_port_gets_one_byte)
 {
-	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	int i;
 
-	ck_assert_int_ge(fd.fd, 0);
 	for (i = 0; i < 100; i++) {
 		ck_assert_int_eq(near_arm(us->port), 0);
-		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		ck_assert(!ready(0));
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
 		ck_assert_int_eq(rig_send(other, to_us, i, big, 8), 0);
-		ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+		ck_assert(ready(1000));
 		/* near_arm() in another thread does not consume the byte */
 		ck_assert_int_eq(near_arm(us->port), -EAGAIN);
-		ck_assert_int_eq(poll(&fd, 1, 0), 1);
+		ck_assert(ready(0));
 		ck_assert(near_woken(us->port));
-		ck_assert_int_eq(poll(&fd, 1, 0), 0);
+		ck_assert(!ready(0));
 		us->count = 0;
 		rig_until(us, NULL, 2);
 		rig_send(other, to_us, i, big, 8);
@@ -200,7 +209,6 @@ UNIT_TEST(armed_port_gets_one_byte)
  */
 UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 {
-	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 	struct rlimit limit, none;
 
@@ -216,14 +224,14 @@ UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 	if (_i == 2)
 		ck_assert_int_eq(near_arm(other->port), -EAGAIN);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert(!ready(0));
 	if (!_i)
 		ck_assert_int_eq(rig_send(other, to_us, 3, big, 8), 0);
-	while (_i == 1 && !poll(&fd, 1, 0) && duo_now_ms() < end)
+	while (_i == 1 && !ready(0) && duo_now_ms() < end)
 		rig_poll(other, 1);
 	while (_i == 2 && near_arm(other->port) && duo_now_ms() < end)
 		near_woken(other->port);
-	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	ck_assert(ready(1000));
 	ck_assert(near_woken(us->port));
 	rig_until(us, NULL, _i ? 2 : 3);
 }
@@ -234,7 +242,6 @@ UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
  */
 UNIT_TEST(polls_leave_byte_for_sleeper)
 {
-	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	uint64_t end;
 
 	ck_assert_int_eq(near_arm(us->port), 0);
@@ -243,9 +250,9 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
 	rig_until(us, NULL, 1);
 	while (duo_now_ms() < end)
 		near_poll(us->port, us->port->sink);
-	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert(ready(0));
 	ck_assert(near_woken(us->port));
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert(!ready(0));
 	ck_assert_int_eq(near_arm(us->port), 0);
 	ck_assert(!near_woken(us->port));
 }
@@ -258,30 +265,28 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
  */
 UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 {
-	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
-
 	ck_assert_int_eq(rig_send_large(other, to_us, 1, big, sizeof(big), big),
 			 0);
 	rig_until(us, NULL, 1);
 	ck_assert_int_eq(near_arm(us->port), 0);
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert(!ready(0));
 	if (_i & 2)
 		ck_assert(!near_woken(us->port));
 	if (_i & 1)
 		near_peer_fail(us->port, us->event[0].peer);
 	else
 		rig_take(us, 0, got, sizeof(big));
-	ck_assert_int_eq(poll(&fd, 1, 0), 1);
+	ck_assert(ready(0));
 	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
 	/* may remove the byte: other threads call near_arm() before a sleep */
 	ck_assert(near_woken(us->port));
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert(!ready(0));
 	if (_i & 1)
 		return;
 	rig_until(us, other, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
 	/* no thread sleeps, so no byte is in the pipe */
-	ck_assert_int_eq(poll(&fd, 1, 0), 0);
+	ck_assert(!ready(0));
 }
 
 /*
@@ -290,7 +295,6 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
  */
 UNIT_TEST(close_of_receiver_wakes_sender)
 {
-	struct pollfd fd = { .fd = near_wait_fd(us->port), .events = POLLIN };
 	struct near_peer *to_other = rig_peer(us, other);
 
 	ck_assert_int_eq(rig_send_large(us, to_other, 1, big, sizeof(big), big),
@@ -298,7 +302,7 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 	rig_until(other, NULL, 1);
 	sleep_now();
 	rig_close(other);
-	ck_assert_int_eq(poll(&fd, 1, 1000), 1);
+	ck_assert(ready(1000));
 	rig_until(us, NULL, 2);
 	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 }

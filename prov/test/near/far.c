@@ -40,10 +40,9 @@ static uint8_t buf[LEN], got[LEN];
 /* Runs the peer: sends a small and a large message, and receives large ones. */
 static void act(struct rig *rig)
 {
-	struct near_peer *to_us;
+	struct near_peer *to_us = rig_peer_at(rig, &ours);
 	uint32_t done = 0, sent = 0;
 
-	near_peer_get(rig->port, &ours, &to_us);
 	for (;; sched_yield()) {
 		rig_poll(rig, NEAR_TICK_POLLS);
 		if (!sent && !rig_send(rig, to_us, 1, buf, 8))
@@ -259,7 +258,7 @@ UNIT_LOOP(peer_killed_asleep_is_disconnected, 0, PLACES)
 	fd = start((enum place)_i, true);
 	if (fd < 0)
 		return;
-	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
+	peer = rig_peer_at(us, &theirs);
 	while (rig_send(us, peer, 1, buf, 8) == -EAGAIN)
 		rig_poll(us, NEAR_TICK_POLLS);
 	while (peer->wake_fd < 0) {

@@ -37,8 +37,7 @@ static void *talk(void *rig_arg)
 
 	while (unit_state(getpid()) != 'Z')
 		sched_yield();
-	if (near_peer_get(rig->port, &us->addr, &to_us))
-		_exit(2);
+	to_us = rig_peer(rig, us);
 	if (rig_send(rig, to_us, 1, buf, 8) ||
 	    rig_send_large(rig, to_us, 2, buf, LEN, buf))
 		_exit(3);
@@ -90,7 +89,7 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	uint64_t start_ticks;
 
 	start();
-	ck_assert_int_eq(near_peer_get(us->port, &theirs, &peer), 0);
+	peer = rig_peer_at(us, &theirs);
 	if (_i)
 		near_peer_monitor(us->port, peer);
 	rig_until(us, NULL, 2);

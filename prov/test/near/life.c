@@ -156,13 +156,12 @@ static void poll_until_idle(void)
  */
 static void client(const struct near_addr *service, unsigned int number)
 {
-	struct near_peer *peer;
 	struct rig *rig;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig = rig_open(false);
-	near_peer_get(rig->port, service, &peer);
-	ck_assert_int_eq(rig_send(rig, peer, 40 << 8, pattern, 40), 0);
+	ck_assert_int_eq(rig_send(rig, rig_peer_at(rig, service), 40 << 8,
+				  pattern, 40), 0);
 	while (!listen_to(rig))
 		sched_yield();
 	if (number % 3 == 0)
@@ -250,7 +249,7 @@ static pid_t talker(unsigned int seed)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	rig = rig_open(seed % 5 == 0);
-	near_peer_get(rig->port, &us->addr, &peer);
+	peer = rig_peer(rig, us);
 	for (;;) {
 		if (talked_enough(rig) || talk(rig, peer, &seed))
 			sched_yield();
@@ -308,7 +307,8 @@ UNIT_TEST(killed_processes_leave_nothing)
 /* A child sends messages; this process receives and checks each of them. */
 UNIT_TEST(many_messages_arrive_valid)
 {
-	unsigned int count = unit_number("NEAR_MESSAGES", 20000), seed = 7, sent;
+	unsigned int count = unit_number("NEAR_MESSAGES", 20000);
+	unsigned int seed = 7, sent;
 	uint64_t heard = 0, end_ms = 0, last = 0;
 	struct near_peer *peer;
 	struct rig *rig;
@@ -317,7 +317,7 @@ UNIT_TEST(many_messages_arrive_valid)
 	if (!child[0]) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		rig = rig_open(false);
-		near_peer_get(rig->port, &us->addr, &peer);
+		peer = rig_peer(rig, us);
 		for (sent = 0; sent < count; listen_to(rig))
 			sent += !talked_enough(rig) && !talk(rig, peer, &seed);
 		for (;;)
@@ -358,7 +358,7 @@ UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 
 	refuse_pidfds();
 	child[0] = rig_child(NULL, false, &addr);
-	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	peer = rig_peer_at(us, &addr);
 	near_peer_monitor(us->port, peer);
 	ck_assert(peer->by_start);
 	ck_assert_int_eq(duo_proc_check(addr.pid, addr.start), 0);

@@ -169,7 +169,7 @@ UNIT_TEST(port_counts_live_peers)
 	for (i = 0; i < 2; i++) {
 		addr.pid = FIRST + i;
 		addr.nonce++;
-		ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[i]), 0);
+		peer[i] = rig_peer_at(rig, &addr);
 		ck_assert(near_oversubscribed(rig->port, 0) == i);
 	}
 	near_peer_fail(rig->port, peer[0]);
@@ -179,7 +179,7 @@ UNIT_TEST(port_counts_live_peers)
 	ck_assert(near_oversubscribed(rig->port, 3));
 	addr.nonce++;
 	addr.pid_ns++; /* pids of another namespace are not valid here */
-	ck_assert_int_eq(near_peer_get(rig->port, &addr, &peer[0]), 0);
+	rig_peer_at(rig, &addr);
 	ck_assert(near_oversubscribed(rig->port, 0));
 	rig_close(rig);
 }

@@ -24,6 +24,13 @@ static void start(void (*act)(struct rig *rig), bool no_cma)
 	child = rig_child(act, no_cma, &theirs);
 }
 
+/* Does the same, and returns the child's port as a peer of us. */
+static struct near_peer *start_peer(void (*act)(struct rig *rig))
+{
+	start(act, false);
+	return rig_peer_at(us, &theirs);
+}
+
 /* Kills the child without reaping it: even a zombie counts as failed. */
 static void kill_child(void)
 {
@@ -86,17 +93,13 @@ UNIT_TEST(messages_of_killed_sender_arrive)
  */
 static int kill_without_ring(void)
 {
-	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct near_peer *peer;
+	struct near_peer *peer = start_peer(act_send);
 	int fd = us->port->fd;
 
-	start(act_send, false);
-	near_peer_get(us->port, &theirs, &peer);
 	near_peer_monitor(us->port, peer);
 	us->port->fd = -1;
 	kill_child();
-	while (!peer->draining && duo_now_ms() < end)
-		rig_poll(us, 1);
+	rig_poll_while(us, !peer->draining);
 	return fd;
 }
 
@@ -147,11 +150,9 @@ UNIT_TEST(messages_wait_for_sink_after_failure)
 UNIT_TEST(send_to_failed_peer_fails)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct near_peer *peer;
+	struct near_peer *peer = start_peer(act_send);
 	int ret;
 
-	start(act_send, false);
-	near_peer_get(us->port, &theirs, &peer);
 	us->reject = INT_MAX;
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), 0);
 	kill_child();
@@ -197,11 +198,9 @@ UNIT_LOOP(large_message_of_killed_sender_fails, 0, 2)
 
 UNIT_TEST(send_to_killed_receiver_fails)
 {
-	struct near_peer *peer;
+	struct near_peer *peer = start_peer(NULL);
 	int ret;
 
-	start(NULL, false);
-	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send_large(us, peer, 1, buf, LEN, buf), 0);
 	while (!(ret = rig_send(us, peer, 2, buf, 8)))
 		;
@@ -224,11 +223,9 @@ static void pause_ms(unsigned int ms)
 /* If no descriptor is free for monitoring, a later check opens the pidfd. */
 UNIT_TEST(late_monitoring_finds_failure)
 {
+	struct near_peer *peer = start_peer(NULL);
 	struct rlimit limit, none;
-	struct near_peer *peer;
 
-	start(NULL, false);
-	near_peer_get(us->port, &theirs, &peer);
 	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
 	none = limit;
 	none.rlim_cur = 0;
@@ -236,8 +233,7 @@ UNIT_TEST(late_monitoring_finds_failure)
 	near_peer_monitor(us->port, peer);
 	ck_assert(!near_peer_exists(peer));
 	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
-	while (!near_peer_exists(peer))
-		rig_poll(us, NEAR_TICK_POLLS);
+	rig_poll_while(us, !near_peer_exists(peer));
 	kill_child();
 	rig_until_gone(us, 1);
 }
@@ -249,12 +245,9 @@ UNIT_TEST(late_monitoring_finds_failure)
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
-	struct near_peer *peer;
 	int polls;
 
-	start(NULL, false);
-	near_peer_get(us->port, &theirs, &peer);
-	near_peer_monitor(us->port, peer);
+	near_peer_monitor(us->port, start_peer(NULL));
 	for (polls = 0; polls < NEAR_TICK_POLLS + _i; polls++) {
 		pause_ms(333);
 		rig_poll(us, 1);
@@ -301,31 +294,23 @@ UNIT_TEST(clock_reads_become_rarer)
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {
 	struct near_claim *claim = &us->port->segment->claim[5];
-	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct near_peer *peer;
 
-	start(NULL, false);
-	near_peer_get(us->port, &theirs, &peer);
-	near_peer_monitor(us->port, peer);
+	near_peer_monitor(us->port, start_peer(NULL));
 	kill_child();
 	rig_until_gone(us, 1);
 	claim->addr = theirs;
 	claim->tier = near_tier_least();
 	claim->state = NEAR_CLAIM_OPEN;
-	while (__atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
-	       NEAR_CLAIM_FREE && duo_now_ms() < end)
-		rig_poll(us, 1);
-	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	rig_poll_while(us, __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
+		       NEAR_CLAIM_FREE);
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
 UNIT_TEST(send_to_dead_process_fails)
 {
-	struct near_peer *peer;
+	struct near_peer *peer = start_peer(NULL);
 
-	start(NULL, false);
 	kill_child();
-	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	rig_until_gone(us, 1);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
@@ -363,10 +348,8 @@ static void act_close(struct rig *rig)
 /* The peer's process is exiting: its pid exists, its descriptors do not. */
 UNIT_TEST(send_to_closed_port_fails)
 {
-	struct near_peer *peer;
+	struct near_peer *peer = start_peer(act_close);
 
-	start(act_close, false);
-	near_peer_get(us->port, &theirs, &peer);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	ck_assert(near_peer_exited(peer));
 	rig_until_gone(us, 1);
@@ -379,7 +362,7 @@ UNIT_TEST(reused_pid_is_another_peer)
 
 	start(NULL, false);
 	theirs.start--;
-	near_peer_get(us->port, &theirs, &peer);
+	peer = rig_peer_at(us, &theirs);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	rig_until_gone(us, 1);
 }
@@ -431,7 +414,6 @@ UNIT_CASE("disconnected child", setup, teardown);
  */
 UNIT_TEST(ring_of_killed_disconnected_peer_is_freed)
 {
-	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
 	struct near_claim *claim = us->port->segment->claim;
 
 	start(act_send, false);
@@ -440,7 +422,5 @@ UNIT_TEST(ring_of_killed_disconnected_peer_is_freed)
 	rig_until_gone(us, 102);
 	ck_assert_uint_eq(claim->state, NEAR_CLAIM_REJECTED);
 	kill_child();
-	while (claim->state != NEAR_CLAIM_FREE && duo_now_ms() < end)
-		rig_poll(us, 1);
-	ck_assert_uint_eq(claim->state, NEAR_CLAIM_FREE);
+	rig_poll_while(us, claim->state != NEAR_CLAIM_FREE);
 }

@@ -301,30 +301,31 @@ UNIT_TEST(closed_receiver_is_found)
 	ck_assert_int_eq(a->event[1].kind, RIG_GONE);
 }
 
+static void unreachable(const struct near_addr *addr)
+{
+	ck_assert_int_eq(rig_send(a, rig_peer_at(a, addr), 1, big, 1),
+			 -EHOSTUNREACH);
+}
+
 UNIT_TEST(wrong_address_is_unreachable)
 {
 	struct near_addr addr = b->addr;
-	struct near_peer *peer;
 
 	addr.nonce++;
-	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
-	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	unreachable(&addr);
 	addr.fd = 1;
-	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
-	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	unreachable(&addr);
 	addr = b->addr;
 	addr.host++;
-	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
-	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	unreachable(&addr);
 	addr.pid = -1;
 	ck_assert_int_eq(near_addr_check(a->port, &addr), -EINVAL);
 	/* a peer with another memory layout: one warning */
 	addr = b->addr;
 	addr.layout++;
 	a->warnings = 0;
-	ck_assert_int_eq(near_peer_get(a->port, &addr, &peer), 0);
-	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
-	ck_assert_int_eq(rig_send(a, peer, 1, big, 1), -EHOSTUNREACH);
+	unreachable(&addr);
+	unreachable(&addr);
 	ck_assert_int_eq(a->warnings, 1);
 }
 

@@ -114,12 +114,11 @@ UNIT_TEST(message_longer_than_ring_resizes)
 static void know_others(void)
 {
 	struct near_addr addr = a->addr;
-	struct near_peer *known;
 	uint32_t i;
 
 	for (i = 0; i < 29; i++) {
 		addr.nonce++;
-		ck_assert_int_eq(near_peer_get(b->port, &addr, &known), 0);
+		rig_peer_at(b, &addr);
 	}
 }
 
@@ -274,10 +273,9 @@ UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 UNIT_TEST(killed_receiver_during_resize_is_reported)
 {
 	struct near_addr theirs;
-	struct near_peer *peer;
 	pid_t pid = rig_child(NULL, false, &theirs);
+	struct near_peer *peer = rig_peer_at(a, &theirs);
 
-	ck_assert_int_eq(near_peer_get(a->port, &theirs, &peer), 0);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), 0);
 	near_too_small(a->port, peer, NEAR_EAGER_MAX);
 	ck_assert(peer->resize.posted);

@@ -175,10 +175,9 @@ static void finish(pid_t pid)
 /* Exchanges a small and a large message; asserts replies or peer failure. */
 static void exchange(const struct space *space, const struct near_addr *addr)
 {
-	struct near_peer *peer;
+	struct near_peer *peer = rig_peer_at(us, addr);
 	uint32_t i, answers = 0, gone = 0, sent = 0;
 
-	ck_assert_int_eq(near_peer_get(us->port, addr, &peer), 0);
 	if (space->expect == REJECTED) {
 		ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -ECONNRESET);
 		ck_assert_int_eq(us->warnings, 1);
@@ -286,7 +285,7 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 		return;
 	if (_i & 2)
 		near_fdx_close(us->port);
-	ck_assert_int_eq(near_peer_get(us->port, &addr, &peer), 0);
+	peer = rig_peer_at(us, &addr);
 	ck_assert_int_eq(rig_send_when(us, peer, 1, NULL), -EHOSTUNREACH);
 	rig_poll(us, 10 * NEAR_TICK_POLLS);
 	ck_assert(!peer->draining);
@@ -332,29 +331,35 @@ static pid_t fork_as(pid_t pid)
 	return fork();
 }
 
+/* In a child: sends a large or a small message, then waits. */
+static void send_and_wait(int fd, bool large)
+{
+	struct rig *rig = rig_open(false);
+	struct near_peer *peer = rig_peer(rig, us);
+
+	if (large)
+		rig_send_large(rig, peer, 1, big, LEN, NULL);
+	else
+		rig_send(rig, peer, 2, big, 8);
+	tell(fd, rig);
+	for (;;)
+		pause();
+}
+
 /* Reuses a killed sender's pid, by ns_last_pid in a new pid namespace. */
 static void reuse(void)
 {
-	struct near_addr ours;
-	struct near_peer *peer;
-	struct rig *rig;
+	struct near_addr theirs;
 	int fd[2], i, failed = 0;
 	pid_t pid;
 
 	us = rig_open(false);
-	ours = us->addr;
 	if (pipe(fd))
 		_exit(1);
 	pid = fork();
-	if (!pid) {
-		rig = rig_open(false);
-		near_peer_get(rig->port, &ours, &peer);
-		rig_send_large(rig, peer, 1, big, LEN, NULL);
-		tell(fd[1], rig);
-		for (;;)
-			pause();
-	}
-	read_address(fd[0], &ours);
+	if (!pid)
+		send_and_wait(fd[1], true);
+	read_address(fd[0], &theirs);
 	unit_kill(pid);
 	usleep(50000);	/* so that start times, in ticks, differ */
 	/*
@@ -362,17 +367,10 @@ static void reuse(void)
 	 * address of the killed sender's message: they must not be read
 	 */
 	memset(big, 0xee, sizeof(big));
-	if (fork_as(pid) == 0) {
-		ours = us->addr;
-		rig = rig_open(false);
-		near_peer_get(rig->port, &ours, &peer);
-		rig_send(rig, peer, 2, big, 8);
-		tell(fd[1], rig);
-		for (;;)
-			pause();
-	}
-	read_address(fd[0], &ours);
-	if (ours.pid != pid)
+	if (fork_as(pid) == 0)
+		send_and_wait(fd[1], false);
+	read_address(fd[0], &theirs);
+	if (theirs.pid != pid)
 		_exit(78);
 	rig_until(us, NULL, 2);
 	rig_take(us, us->event[0].kind != RIG_RNDV, got, LEN);

@@ -243,12 +243,17 @@ void rig_until(struct rig *rig, struct rig *other, uint32_t count)
 	}
 }
 
-struct near_peer *rig_peer(struct rig *rig, const struct rig *other)
+struct near_peer *rig_peer_at(struct rig *rig, const struct near_addr *addr)
 {
 	struct near_peer *peer;
 
-	ck_assert_int_eq(near_peer_get(rig->port, &other->addr, &peer), 0);
+	ck_assert_int_eq(near_peer_get(rig->port, addr, &peer), 0);
 	return peer;
+}
+
+struct near_peer *rig_peer(struct rig *rig, const struct rig *other)
+{
+	return rig_peer_at(rig, &other->addr);
 }
 
 int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,

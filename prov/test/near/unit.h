@@ -79,7 +79,8 @@ uint32_t rig_pages(const struct rig *rig);
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag);
 /* Polls for ms milliseconds of real and of CPU time, even on a busy host. */
 void rig_poll_ms(struct rig *rig, unsigned int ms);
-/* Returns "other" as a peer of rig, with a reference. */
+/* Returns the peer with this address, with a reference. */
+struct near_peer *rig_peer_at(struct rig *rig, const struct near_addr *addr);
 struct near_peer *rig_peer(struct rig *rig, const struct rig *other);
 int rig_send(struct rig *rig, struct near_peer *peer, uint64_t tag,
 	     const void *buf, size_t len);
@@ -97,6 +98,15 @@ unsigned int rig_rx_rings(const struct rig *rig);
 
 #define RIG_TIMEOUT_MS 60000 /* limit of a wait: only a hang reaches it */
 #define RIG_GONE_MS 1000 /* limit until a peer failure is found */
+/* Polls rig while the condition is true; fails after RIG_TIMEOUT_MS. */
+#define rig_poll_while(rig, condition) do {				\
+	const uint64_t end_ms_ = duo_now_ms() + RIG_TIMEOUT_MS;		\
+									\
+	while (condition) {						\
+		ck_assert_msg(duo_now_ms() < end_ms_, #condition);	\
+		rig_poll(rig, 1);					\
+	}								\
+} while (0)
 /*
  * Polls until rig has "events" events. Asserts that the last one is RIG_GONE,
  * that this took at most RIG_GONE_MS of CPU time, and that no resource of the
