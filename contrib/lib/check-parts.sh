@@ -492,7 +492,7 @@ part_hook()
 	local test
 	local -a only=()
 	for test in any_source atomics cntr ep_life match_model mr_modes own_fids \
-		peer_death poll_set promised rdm_tagged_pingpong rma threads \
+		peer_death promised rdm_tagged_pingpong rma threads \
 		transfers wait; do
 		only+=(--only "$test/local")
 	done
@@ -505,8 +505,7 @@ part_hook()
 	only+=(--only promised/remote --only transfers/remote --only auto_progress)
 	fabtests --hook --core tcp "${only[@]}" --only order/local
 	fabtests --hook --core efa --wire shm "${only[@]}"
-	fabtests --hook --core efa --wire udp --only transfers/remote \
-		--only poll_set/mixed
+	fabtests --hook --core efa --wire udp --only transfers/remote
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-pingpong" hook
 	in_build -check "$check_werror" "$duo_src/contrib/lib/check-mpi" hook
 }

@@ -25,6 +25,8 @@
 	   struct fid_pep **pep, void *context) \
 	no(scalable_ep, struct fid_domain *domain, struct fi_info *info, \
 	   struct fid_ep **sep, void *context) \
+	no(poll_open, struct fid_domain *domain, struct fi_poll_attr *attr, \
+	   struct fid_poll **set) \
 	no(stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, \
 	   struct fid_stx **stx, void *context) \
 	no(srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, \

@@ -18,7 +18,6 @@
 #include "cq/auto.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "cq/poll.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -90,7 +89,7 @@ static struct fi_ops_domain duo_domain_ops = {
 	.endpoint = duo_ep_open,
 	.scalable_ep = duo_no_scalable_ep,
 	.cntr_open = duo_cntr_open,
-	.poll_open = duo_poll_open,
+	.poll_open = duo_no_poll_open,
 	.stx_ctx = duo_no_stx_ctx,
 	.srx_ctx = duo_no_srx_ctx,
 	.query_atomic = duo_query_atomic,
