@@ -310,23 +310,15 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. The last two steps cannot be undone: the
- * binding at the core, then the binding at a local transport that has its own
- * counters (cntr_open). The binding at the core comes first, because it is more
- * likely to fail.
+ * Binds the counter on both paths. Neither step can be undone. The binding at
+ * the core comes first, because it is more likely to fail.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
-	const struct duo_transport *peer =
-		bind->ep->path_ep[FI_DUO_LOCAL] ? bind->ep->domain->peer : NULL;
-	int ret = duo_cntr_wait_bind(bind);
+	int ret = duo_cntr_bind_one(bind);
 
-	if (!ret && peer && !peer->cntr_open)
-		ret = peer->count(bind);
-	if (!ret)
-		ret = duo_cntr_bind_one(bind);
-	if (!ret && peer && peer->cntr_open)
-		ret = peer->count(bind);
+	if (!ret && bind->ep->path_ep[FI_DUO_LOCAL])
+		ret = bind->ep->domain->peer->count(bind);
 	return ret;
 }
 
@@ -378,8 +370,6 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		if (duo_ep_enabled(ep))
 			duo_cntr_keep(bind, -1);
 		atomic_fetch_add(&bind->cntr->refs, 1);
-		if (bind->cntr->waiter.fd >= 0)
-			ep->opts.counted = true;
 	}
 	duo_domain_unlock(ep->domain);
 	return ret;

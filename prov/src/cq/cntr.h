@@ -41,12 +41,13 @@ int duo_cntr_bind_core(const struct duo_ep *ep);
 void duo_cntr_unbind(struct duo_ep *ep);
 
 /* cntr_wait.c */
+/* Opens the wait object. Only FI_WAIT_FD has a file descriptor. */
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-/* Adds the core's CQs of ep to the wait objects of all counters of ep. */
-int duo_cntr_wait_ep(struct duo_ep *ep);
-/* Adds the core's CQs of bind->ep to the wait object of bind->cntr. */
-int duo_cntr_wait_bind(const struct duo_cntr_bind *bind);
 int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);
+/*
+ * Executes fi_trywait() for a counter. Returns 0 if the application may sleep;
+ * -FI_EAGAIN: the counter has changed since the previous fi_trywait().
+ */
 int duo_cntr_trywait(struct duo_cntr *cntr);
 int duo_cntr_control(struct fid *fid, int command, void *arg);
 

@@ -11,7 +11,6 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "cq/cq.h"
-#include "cq/wait.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
@@ -134,32 +133,6 @@ ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 	}
 	duo_unlock(&cq->group->lock);
 	return ret;
-}
-
-ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
-			 fi_addr_t *src, const void *cond, int timeout)
-{
-	struct duo_blocking call = duo_blocking_begin(timeout);
-	struct duo_cq *cq = duo_cq_of(cq_fid);
-	ssize_t ret;
-
-	for (;;) {
-		ret = fi_cq_readfrom(cq_fid, buf, count, src);
-		if (ret != -FI_EAGAIN)
-			return ret;
-		if (atomic_exchange(&cq->signaled, false))
-			return -FI_EAGAIN;
-		if (duo_blocking_over(&call))
-			return -FI_EAGAIN;
-		if (duo_blocking_sleeps(&call))
-			duo_cq_sleep(cq, &call);
-	}
-}
-
-ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
-		     const void *cond, int timeout)
-{
-	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
 /*
@@ -310,13 +283,9 @@ free_cq:
 	return ret;
 }
 
-int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
-		       struct duo_cq **cq)
+int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq)
 {
-	struct fi_cq_attr attr = {
-		.size = 1,
-		.wait_obj = sleeps ? FI_WAIT_UNSPEC : FI_WAIT_NONE,
-	};
+	struct fi_cq_attr attr = { .size = 1, .wait_obj = FI_WAIT_NONE };
 	struct fid_cq *cq_fid;
 	int ret = duo_cq_open(&domain->domain_fid, &attr, &cq_fid, NULL);
 

@@ -19,9 +19,8 @@
 int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
-/* Opens a hidden CQ. sleeps: a counter of its endpoint has a wait object. */
-int duo_cq_open_hidden(struct duo_domain *domain, bool sleeps,
-		       struct duo_cq **cq);
+/* Opens a hidden CQ (ep->own_cq). */
+int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq);
 
 /*
  * Executes fi_cq_readfrom() on the slow path. The caller must hold the group's
@@ -31,10 +30,6 @@ ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 		       uint64_t flags);
-ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
-		     const void *cond, int timeout);
-ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
-			 fi_addr_t *src, const void *cond, int timeout);
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len);
 
@@ -100,13 +95,10 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);
 int duo_cq_wait_core(struct duo_cq *cq);
 /* Adds a timer to the wait object if a source of events cannot wake threads. */
 int duo_cq_wait_timer(struct duo_cq *cq);
-struct duo_blocking;
-/*
- * Sleeps until an event, or until the blocking call's timeout, but at most
- * DUO_SLEEP_MS. May return earlier, so the caller must read again. Takes the
- * group's lock.
- */
-void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call);
+ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+		     const void *cond, int timeout);
+ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			 fi_addr_t *src, const void *cond, int timeout);
 int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);

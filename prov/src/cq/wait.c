@@ -12,6 +12,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <time.h>
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
@@ -27,7 +28,12 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-bool duo_domain_peer_signals(const struct duo_domain *domain)
+/* longest sleep, ms: a peer that closes its port may fail to wake the thread */
+#define DUO_SLEEP_MS 1000
+#define DUO_SHORT_SLEEP_NS 50000
+
+/* True if the domain has no local transport, or one that can wake a thread. */
+static bool duo_domain_peer_signals(const struct duo_domain *domain)
 {
 	return !domain->peer || domain->peer->arm;
 }
@@ -46,7 +52,6 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	/* the core "none" has no events, so none can fail to wake a thread */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
-	cq->core_fd = -1;
 	return duo_waiter_open(&cq->waiter, wait_obj, wanted);
 }
 
@@ -56,11 +61,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 				 &fd);
 
 	/* the core "none" has no file descriptor, and stores -1 */
-	if (!ret && fd >= 0)
-		ret = duo_waiter_add(&cq->waiter, fd);
-	if (!ret)
-		cq->core_fd = fd;
-	return ret;
+	return ret || fd < 0 ? ret : duo_waiter_add(&cq->waiter, fd);
 }
 
 int duo_cq_wait_timer(struct duo_cq *cq)
@@ -101,14 +102,24 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 	return ret;
 }
 
-int duo_ep_arm(struct duo_ep *ep)
+/*
+ * Arms the endpoint's local transport: new events then wake a sleeping thread.
+ * Returns 0; -FI_EAGAIN: there are events already, or operations that only
+ * polls continue.
+ */
+static int duo_ep_arm(struct duo_ep *ep)
 {
 	const struct duo_transport *peer = ep->domain->peer;
 
 	return peer && peer->arm ? peer->arm(ep) : 0;
 }
 
-void duo_ep_woken(struct duo_ep *ep)
+/*
+ * Ends a sleep for which duo_ep_arm() was called; must follow each such sleep.
+ * If this thread has consumed the port's wakeup, wakes the other threads that
+ * sleep on CQs of the endpoint.
+ */
+static void duo_ep_woken(struct duo_ep *ep)
 {
 	const struct duo_transport *peer = ep->domain->peer;
 
@@ -116,19 +127,14 @@ void duo_ep_woken(struct duo_ep *ep)
 		duo_ep_wake_sleepers(ep);
 }
 
-int duo_cq_arm_core(struct duo_cq *cq)
+/* Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. */
+static int duo_cq_arm_core(struct duo_cq *cq)
 {
 	struct fid *core = &cq->path_cq[FI_DUO_CORE]->fid;
 
 	return cq->core_signals ?
 	       fi_trywait(cq->domain->fabric->path_fabric[FI_DUO_CORE], &core,
 			  1) : 0;
-}
-
-void duo_cq_force_poll(struct duo_cq *cq)
-{
-	cq->local_idle = 0;
-	duo_cq_core_active(cq);
 }
 
 /*
@@ -155,7 +161,8 @@ static int duo_cq_arm(struct duo_cq *cq)
 	if (!ret)
 		return 0;
 	duo_cq_set_asleep(cq, false);
-	duo_cq_force_poll(cq);
+	cq->local_idle = 0;
+	duo_cq_core_active(cq);
 	return ret;
 }
 
@@ -202,37 +209,36 @@ static int duo_cq_fall_asleep(struct duo_cq *cq)
 	return ret;
 }
 
+/*
+ * Sleeps until the wait object is readable, but at most DUO_SLEEP_MS, and not
+ * longer than the timeout of the blocking call.
+ */
 static void duo_waiter_poll(const struct duo_waiter *waiter,
-			    const struct duo_blocking *call, int max_ms)
+			    const struct duo_blocking *call)
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
+	/* rounded up, to avoid spinning at the end */
+	int left = call->timeout - (int) (call->waited / 1000000);
 
-	if (call->timeout >= 0 && duo_blocking_left_ms(call) < max_ms)
-		max_ms = duo_blocking_left_ms(call);
-	poll(&fd, 1, max_ms);
+	poll(&fd, 1, call->timeout >= 0 && left < DUO_SLEEP_MS ?
+		     left : DUO_SLEEP_MS);
 }
 
-void duo_waiter_sleep(const struct duo_waiter *waiter,
-		      struct duo_blocking *call, int ret, int max_ms)
+void duo_waiter_pause(const struct duo_waiter *waiter)
 {
-	if (!ret) {
-		call->tries = 0;
-		duo_waiter_poll(waiter, call, max_ms);
-	} else if (ret == -FI_EAGAIN && !call->tries++) {
-		/*
-		 * The caller polls again at once. From the second -FI_EAGAIN
-		 * on, the thread pauses between two polls: near probably has
-		 * unfinished operations, which only polls continue.
-		 */
-		return;
-	} else if (waiter->obj == FI_WAIT_YIELD) {
+	const struct timespec time = { .tv_nsec = DUO_SHORT_SLEEP_NS };
+
+	if (waiter->obj == FI_WAIT_YIELD)
 		sched_yield();
-	} else {
-		duo_short_sleep();
-	}
+	else
+		nanosleep(&time, NULL);
 }
 
-void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
+/*
+ * Sleeps until an event, or makes a short sleep if the CQ has no wait object
+ * that wakes the thread. May return earlier, so the caller must read again.
+ */
+static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 {
 	int ret = -FI_ENOSYS;
 
@@ -243,7 +249,43 @@ void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 	} else {
 		ret = duo_cq_fall_asleep(cq);
 	}
-	duo_waiter_sleep(&cq->waiter, call, ret, DUO_SLEEP_MS);
+	/*
+	 * After the first -FI_EAGAIN in a row, the caller polls again at once.
+	 * After further ones, the thread pauses: near probably has unfinished
+	 * operations, which only polls continue.
+	 */
+	if (!ret) {
+		call->tries = 0;
+		duo_waiter_poll(&cq->waiter, call);
+	} else if (ret != -FI_EAGAIN || call->tries++) {
+		duo_waiter_pause(&cq->waiter);
+	}
+}
+
+ssize_t duo_cq_sreadfrom(struct fid_cq *cq_fid, void *buf, size_t count,
+			 fi_addr_t *src, const void *cond, int timeout)
+{
+	struct duo_blocking call = duo_blocking_begin(timeout);
+	struct duo_cq *cq = duo_cq_of(cq_fid);
+	ssize_t ret;
+
+	for (;;) {
+		ret = fi_cq_readfrom(cq_fid, buf, count, src);
+		if (ret != -FI_EAGAIN)
+			return ret;
+		if (atomic_exchange(&cq->signaled, false))
+			return -FI_EAGAIN;
+		if (duo_blocking_over(&call))
+			return -FI_EAGAIN;
+		if (duo_blocking_sleeps(&call))
+			duo_cq_sleep(cq, &call);
+	}
+}
+
+ssize_t duo_cq_sread(struct fid_cq *cq_fid, void *buf, size_t count,
+		     const void *cond, int timeout)
+{
+	return duo_cq_sreadfrom(cq_fid, buf, count, NULL, cond, timeout);
 }
 
 static int duo_cq_trywait(struct duo_cq *cq)

@@ -227,8 +227,6 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	domain->addr_len = duo_addr_len(domain->fabric->traits.own,
 					info->addr_format);
 	domain->per_net = duo_addr_per_net(info->addr_format);
-	domain->any_thread = info->domain_attr->threading == FI_THREAD_SAFE ||
-			     info->domain_attr->threading == FI_THREAD_DOMAIN;
 	ret = duo_domain_describe(domain, info);
 	if (ret)
 		goto free_domain;

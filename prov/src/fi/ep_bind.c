@@ -173,8 +173,7 @@ static int duo_ep_add_cq(struct duo_ep *ep)
 	if (!ep->opts.wants_local || !lacks)
 		return 0;
 	if (!ep->own_cq)
-		ret = duo_cq_open_hidden(ep->domain, ep->opts.counted,
-					 &ep->own_cq);
+		ret = duo_cq_open_hidden(ep->domain, &ep->own_cq);
 	if (!ret)
 		ret = duo_ep_attach_cq(ep, ep->own_cq,
 				       lacks | FI_SELECTIVE_COMPLETION);
@@ -260,8 +259,6 @@ int duo_ep_enable(struct duo_ep *ep)
 	ret = duo_ep_check_cqs(ep);
 	if (!ret)
 		ret = duo_ep_add_cq(ep);
-	if (!ret)
-		ret = duo_cntr_wait_ep(ep);
 	if (!ret)
 		ret = duo_core_enable(ep);
 	if (!ret)

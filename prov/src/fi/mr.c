@@ -97,7 +97,7 @@ static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 	if (!ret) {
 		duo_near_region_unlist(mr);
 		duo_lock(&cntr->domain->group.lock);
-		cntr->of_region = cntr->on_core = true;
+		cntr->on_core = true;
 		duo_unlock(&cntr->domain->group.lock);
 		mr->region.access = 0;
 	}

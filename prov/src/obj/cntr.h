@@ -29,9 +29,8 @@ struct duo_cntr {
 	uint64_t core[2];
 	/* number of polls of the counter: last case of duo_cntr_core_due() */
 	uint32_t core_skip;
-	bool of_region;			/* bound to a memory region */
 	bool on_core;	/* the core's counter has been bound */
-	struct duo_waiter waiter;	/* wait object, see cq/cntr_wait.c */
+	struct duo_waiter waiter;	/* wait object: cq/cntr_wait.c */
 	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;

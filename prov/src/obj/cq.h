@@ -95,7 +95,6 @@ struct duo_cq {
 	struct duo_oversub_check oversub;
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
-	int core_fd;	/* file descriptor of the core's CQ; -1: none */
 	int err_path; /* path of the last error read, for fi_cq_strerror() */
 	uint8_t err_data[DUO_ERR_DATA_MAX];
 	atomic_int refs;

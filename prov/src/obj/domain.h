@@ -60,8 +60,6 @@ struct duo_domain {
 	 */
 	bool per_net;
 	LIST_HEAD(, duo_av) avs;
-	/* any thread may call the core while no other thread calls it */
-	bool any_thread;
 	struct duo_group group;
 	/* the lock of each CQ's own group is a single lock: base/lock.h */
 	bool single;

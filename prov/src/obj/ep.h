@@ -116,8 +116,6 @@ struct duo_ep_opts {
 	 * cannot keep it for one peer, the core carries this peer's messages
 	 */
 	bool mixed_order;
-	/* a counter with a wait object is bound to the endpoint */
-	bool counted;
 	/* a warning has been logged: call before fi_enable() */
 	atomic_bool early_logged;
 };

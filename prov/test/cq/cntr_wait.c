@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A thread sleeps until a counter changes, over near: events that must wake the
- * thread, and events that must not.
- */
+/* A thread sleeps until a counter changes. A timer wakes the thread. */
 
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -16,14 +12,12 @@
 
 #include "wait_fixture.h"
 
-static atomic_int short_sleeps, short_at_sleep, sleeps, yields;
+static atomic_int sleeps, yields;
 
-/*
- * The next three functions replace those of the C library, and count the calls.
- */
+/* The next two functions replace those of the C library, and count the calls. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
-	short_sleeps++;
+	sleeps++;
 	return (int) syscall(SYS_nanosleep, time, left);
 }
 
@@ -31,15 +25,6 @@ int sched_yield(void)
 {
 	yields++;
 	return (int) syscall(SYS_sched_yield);
-}
-
-int poll(struct pollfd *fds, nfds_t count, int ms)
-{
-	const struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
-
-	sleeps++;
-	short_at_sleep = atomic_load(&short_sleeps);
-	return (int) syscall(SYS_ppoll, fds, count, &time, NULL, 0);
 }
 
 /* Endpoints without a CQ, and with a CQ that has no wait object */
@@ -99,37 +84,28 @@ static void added(void)
 	ck_assert_int_eq(fi_cntr_add(fx.cntr, 1), 0);
 }
 
-/*
- * Events that must wake the thread. "timer": the event is a call of another
- * thread, which the sleeping thread finds by its timer.
- */
-static const struct {
-	void (*now)(void);
-	bool timer;
-} wakers[] = {
-	{ local_message, false },
-	{ far_message, false },
-	{ receive_posted, true },
-	{ injected_locally, true },
-	{ received_at_once, true },
-	{ added, true },
+static void (*const wakers[])(void) = {
+	local_message, far_message, receive_posted, injected_locally,
+	received_at_once, added,
+};
+
+static const enum fi_threading levels[] = {
+	FI_THREAD_SAFE, FI_THREAD_DOMAIN, FI_THREAD_COMPLETION,
 };
 
 UNIT_CASE("modes", NULL, NULL);
 
 /*
  * The test itself makes the calls of other threads, so that the test can also
- * run without a lock (odd _i).
+ * run without a lock.
  */
-UNIT_LOOP(event_wakes_descriptor, 0, 2 * ARRAY_SIZE(wakers))
+UNIT_LOOP(event_wakes_descriptor, 0, ARRAY_SIZE(wakers) * ARRAY_SIZE(levels))
 {
-	struct fixture_attr attr = modes[0];
+	struct fixture_attr attr = modes[_i % 2];
 
-	attr.threading = _i % 2 ? FI_THREAD_DOMAIN : FI_THREAD_SAFE;
-	if (!wakers[_i / 2].timer)
-		duo_params.wait_poll_us = 2 * LONG_MS * 1000;
+	attr.threading = levels[_i / ARRAY_SIZE(wakers)];
 	wait_open(&attr);
-	wakers[_i / 2].now();
+	wakers[_i % ARRAY_SIZE(wakers)]();
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
 	expect_count(1, 0);
 	wait_close();
@@ -178,16 +154,15 @@ static void wait_in_silence(void)
 	int i;
 
 	/* libraries may have called nanosleep() before */
-	short_sleeps = short_at_sleep = sleeps = yields = 0;
+	sleeps = yields = 0;
 	for (i = 0; i < 1000 && !sleeps && !yields; i++)
 		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, 20), -FI_ETIMEDOUT);
 }
 
-UNIT_TEST(wait_sleeps_without_timer)
+UNIT_TEST(wait_sleeps)
 {
 	wait_in_silence();
 	ck_assert_int_gt(sleeps, 0);
-	ck_assert_int_eq(short_sleeps, short_at_sleep);
 }
 
 UNIT_CASE("modes", NULL, NULL);
@@ -201,7 +176,7 @@ UNIT_TEST(wait_yields_if_configured)
 	wait_open(&attr);
 	wait_in_silence();
 	ck_assert_int_gt(yields, 0);
-	ck_assert_int_eq(short_sleeps + sleeps, 0);
+	ck_assert_int_eq(sleeps, 0);
 	wait_close();
 }
 
@@ -261,45 +236,4 @@ UNIT_TEST(waits_for_different_counts_end)
 		ck_assert_int_eq(pthread_join(thread[i], &ret), 0);
 		ck_assert_ptr_null(ret);
 	}
-}
-
-UNIT_CASE("modes", NULL, NULL);
-
-/*
- * The thread polls by a timer, because (_i) 0: the local transport is shm; 1:
- * the core has no wait objects; 2: the endpoint's CQ has none.
- */
-UNIT_LOOP(without_wait_objects_timer_polls, 0, 3)
-{
-	struct fixture_attr attr = modes[1];
-	int i;
-
-	attr.near = _i;
-	fixture_open(&attr);
-	fake.core.no_wait = _i == 1;
-	attr.no_cqs = _i == 1;
-	ck_assert_int_eq(fixture_try(&attr), 0);
-	for (i = 0; i < 3; i++) {
-		fall_asleep();
-		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-	}
-	fixture_close();
-}
-
-/*
- * With FI_THREAD_COMPLETION no other thread may call the core, so that the
- * blocked thread must poll, by a timer.
- */
-UNIT_TEST(thread_completion_polls_in_waiter)
-{
-	struct fixture_attr attr = modes[0];
-	int i;
-
-	attr.threading = FI_THREAD_COMPLETION;
-	wait_open(&attr);
-	for (i = 0; i < 3; i++) {
-		fall_asleep();
-		ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
-	}
-	wait_close();
 }

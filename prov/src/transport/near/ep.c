@@ -124,20 +124,17 @@ static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 static int duo_near_count(const struct duo_cntr_bind *bind)
 {
 	duo_near_onesided_events(bind->ep);
-	return duo_near_wait(bind->ep, &bind->cntr->waiter);
+	return 0;
 }
 
 static int duo_near_enable(struct duo_ep *ep)
 {
-	struct duo_cntr_bind *bind;
 	int ret;
 
 	duo_near_show(ep);
 	ret = duo_near_wait(ep, &ep->tx_cq->waiter);
 	if (!ret)
 		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
-	LIST_FOREACH(bind, &ep->cntrs, ep_link)
-		ret = ret ? ret : duo_near_count(bind);
 	if (ret) {
 		duo_near_hide(ep);
 		return ret;
