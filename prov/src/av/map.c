@@ -203,7 +203,7 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 	    !duo_registry_index_has(names, duo_registry_key(
 		    &ep->publication, core->bytes, core->len)))
 		return FI_DUO_NOT_REGISTERED;
-	if (!ep->core.peer_names)
+	if (!ep->core.carries_nothing)
 		return duo_registry_lookup(core->bytes, core->len,
 					   &ep->publication, peer_name);
 	memset(peer_name, 0, DUO_TRANSPORT_NAME_MAX);
@@ -292,9 +292,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
  * cannot be reached. The path becomes undecided: another process may get the
  * address.
  *
- * With duo_traits.peer_names (in the provider near), no other process ever gets
- * the address. In this case the path becomes core permanently, and operations
- * to the address fail.
+ * In the provider near no other process ever gets the address. There the path
+ * becomes core permanently, and operations to the address fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -303,7 +302,7 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 
 	if (!duo_route_mapped(word))
 		return;
-	if (ep->core.peer_names)
+	if (ep->core.carries_nothing)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_EXITED);
 	else
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
@@ -408,7 +407,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	 * the address again: a new process has the address now
 	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
-	    !ep->core.peer_names)
+	    !ep->core.carries_nothing)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
 	duo_map_release(ep, word);
 }
@@ -455,7 +454,8 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
  */
 void duo_map_scan(struct duo_ep *ep)
 {
-	uint64_t state = ep->core.peer_names ? DUO_MAP_COMPLETE :
+	uint64_t state = ep->core.carries_nothing ?
+			 DUO_MAP_COMPLETE :
 			 duo_registry_state(ep->publication.dir);
 	const struct duo_registry_index *names;
 	struct duo_registry_index index;

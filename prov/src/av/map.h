@@ -31,8 +31,8 @@ struct duo_map {
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_EXITED: operations to
-	 * the address fail. With duo_traits.peer_names (in the provider near),
-	 * all later operations fail. Otherwise they fail until
+	 * the address fail. In the provider near, all later operations fail.
+	 * Otherwise they fail until
 	 * - a record shows that another process has the address, or
 	 * - the application inserts the address again, and the failed process
 	 *   has no record any more

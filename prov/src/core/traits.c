@@ -8,17 +8,10 @@
 #include "base/log.h"
 #include "core/none.h"
 #include "core/traits.h"
-#include "near/near.h"
 #include "obj/domain.h"
 #include "obj/mr.h"
 
 #define DUO_EFA "efa"
-
-static const struct duo_core_ops duo_none_ops = {
-	.getinfo = duo_none_getinfo,
-	.open = duo_none_open,
-	.addr_len = sizeof(struct near_addr),
-};
 
 /*
  * whole: if true, only the core `name` has the traits; if false, each stack of
@@ -37,8 +30,7 @@ static const struct duo_traits_row {
 			      .peek_no_source = true,
 			      .cpu_atomics = true } },
 	{ "ofi_rxd", false, { .polled_match = true, .cpu_atomics = true } },
-	{ DUO_NONE, true, { .own = &duo_none_ops, .peer_names = true,
-			    .carries_nothing = true, .cpu_atomics = true } },
+	{ DUO_NONE, true, { .carries_nothing = true, .cpu_atomics = true } },
 	{ "tcp", true, { .polled_match = true } },
 	{ "sockets", true, { .polled_match = true, .cpu_atomics = true } },
 };

@@ -88,9 +88,9 @@ int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
 int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
- * local.c: if duo_traits.peer_names is set, opens ep at the local transport,
- * and passes the address that ep has there to fi_setname() of the core's
- * endpoint. Otherwise does nothing. Returns 0 or an error.
+ * local.c: in the provider near, opens ep at the local transport, and passes
+ * the address that ep has there to fi_setname() of the core's endpoint.
+ * Otherwise does nothing. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*

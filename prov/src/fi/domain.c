@@ -18,6 +18,7 @@
 #include "cq/auto.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "near/near.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
@@ -96,10 +97,11 @@ static struct fi_ops_domain duo_domain_ops = {
 	DUO_NO_XPU_CTX
 };
 
-static size_t duo_addr_len(const struct duo_core_ops *own, uint32_t addr_format)
+static size_t duo_addr_len(const struct duo_fabric *fabric,
+			   uint32_t addr_format)
 {
-	if (own)
-		return own->addr_len;
+	if (fabric->traits.carries_nothing)
+		return sizeof(struct near_addr);
 	switch (addr_format) {
 	case FI_SOCKADDR_IN:
 		return sizeof(struct sockaddr_in);
@@ -224,8 +226,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 	if (!domain)
 		return -FI_ENOMEM;
 	domain->fabric = duo_fabric_of(fabric_fid);
-	domain->addr_len = duo_addr_len(domain->fabric->traits.own,
-					info->addr_format);
+	domain->addr_len = duo_addr_len(domain->fabric, info->addr_format);
 	domain->per_net = duo_addr_per_net(info->addr_format);
 	ret = duo_domain_describe(domain, info);
 	if (ret)

@@ -11,6 +11,7 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "core/none.h"
 #include "core/traits.h"
 #include "cq/cq.h"
 #include "obj/fabric.h"
@@ -77,9 +78,9 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 	core_attr.prov_name = fabric->core_name;
 	core_attr.fabric = NULL;
 	core_attr.api_version = duo_api_version(attr->api_version);
-	if (fabric->traits.own)
-		return fabric->traits.own->open(&core_attr,
-					&fabric->path_fabric[FI_DUO_CORE]);
+	if (fabric->traits.carries_nothing)
+		return duo_none_open(&core_attr,
+				     &fabric->path_fabric[FI_DUO_CORE]);
 	return fi_fabric(&core_attr, &fabric->path_fabric[FI_DUO_CORE],
 			 DUO_WRAPPED);
 }

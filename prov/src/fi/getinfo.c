@@ -16,6 +16,7 @@
 #include "base/getinfo.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "core/none.h"
 #include "core/traits.h"
 #include "obj/fabric.h"
 
@@ -65,7 +66,7 @@ static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)) || !hints->domain_attr ||
 	    hints->domain_attr->mr_mode ||
 	    (hints->caps && !(hints->caps & (FI_RMA | FI_ATOMIC))) ||
-	    duo_traits_find(hints->fabric_attr->prov_name).own)
+	    duo_traits_find(hints->fabric_attr->prov_name).carries_nothing)
 		return;
 	hints->domain_attr->mr_mode = DUO_MR_ANY;
 }
@@ -75,18 +76,15 @@ static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 					const struct fi_info *hints)
 {
 	const char *core = hints->fabric_attr->prov_name;
-	/* NULL, except in the provider near, which has the core "none" */
-	const struct duo_core_ops *own = duo_params.core ?
-					 duo_traits_find(core).own : NULL;
 	uint64_t flags = query->flags &
 			 ~(DUO_GETINFO_INTERNAL | DUO_GETINFO_CORE_ONLY |
 			   DUO_GETINFO_HIDDEN);
 	struct fi_info *info = NULL;
 	int ret;
 
-	if (own)
-		return own->getinfo(query->node, flags, hints, &info) ? NULL :
-									info;
+	if (duo_params.core)
+		return duo_none_getinfo(query->node, flags, hints, &info) ?
+		       NULL : info;
 	flags |= strchr(core, ';') ? DUO_GETINFO_INTERNAL :
 				     DUO_GETINFO_CORE_ONLY;
 	duo_in_getinfo = true;

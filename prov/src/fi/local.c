@@ -44,23 +44,23 @@ static int duo_local_reserve(struct duo_ep *ep)
 
 /*
  * Opens the local side. Writes a record to the registry, unless the endpoint's
- * address is already its address at the local transport: duo_traits.peer_names.
+ * address is already its address at the local transport (in the provider near).
  * After an error, undoes its steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
-	int ret = ep->core.peer_names ? 0 : duo_local_reserve(ep);
+	int ret = ep->core.carries_nothing ? 0 : duo_local_reserve(ep);
 
 	if (!ret)
 		ret = duo_map_open(ep);
 	if (!ret)
 		ret = ep->domain->peer->enable(ep);
-	if (!ret && !ep->core.peer_names)
+	if (!ret && !ep->core.carries_nothing)
 		ret = duo_registry_ready(&ep->publication);
 	if (!ret)
 		return 0;
 
-	if (!ep->core.peer_names)
+	if (!ep->core.carries_nothing)
 		ep->domain->peer->close(ep);
 	duo_map_close(ep);
 	duo_registry_withdraw(&ep->publication);
@@ -72,7 +72,7 @@ int duo_ep_name_local(struct duo_ep *ep)
 	struct fid *core = &ep->path_ep[FI_DUO_CORE]->fid;
 	int ret;
 
-	if (!ep->core.peer_names)
+	if (!ep->core.carries_nothing)
 		return 0;
 	ret = ep->domain->peer->open(ep);
 	if (!ret)
@@ -240,7 +240,7 @@ int duo_ep_open_local(struct duo_ep *ep)
 	int ret, again;
 	bool exclusive;
 
-	if (ep->core.peer_names)
+	if (ep->core.carries_nothing)
 		return duo_local_open_av(ep);
 	if (!ep->domain->peer || !ep->opts.wants_local ||
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
@@ -266,7 +266,7 @@ void duo_ep_close_local(struct duo_ep *ep)
 		 * fi_enable() has not opened the local side, but
 		 * duo_ep_name_local() has opened the transport's endpoint.
 		 */
-		if (ep->core.peer_names)
+		if (ep->core.carries_nothing)
 			ep->domain->peer->close(ep);
 		return;
 	}

@@ -37,7 +37,7 @@ struct duo_ep;
  * - from LOCAL to CORE only before the first message, to keep messages in order
  * - to UNDECIDED when the address loses its peer index, because its process has
  *   failed or cannot be reached. If no other process can ever get this address
- *   (duo_traits.peer_names), the state changes to CORE instead
+ *   (duo_traits.carries_nothing), the state changes to CORE instead
  * - to NONE when the address is removed
  */
 enum duo_route_state {

@@ -175,8 +175,8 @@ struct duo_ep {
 	/* the local side: */
 	struct duo_publication publication;
 	/*
-	 * NULL unless core.peer_names is set. In that case, fi_endpoint()
-	 * creates this struct, and fi_enable() copies the pointer to `near`
+	 * NULL, except in the provider near: there fi_endpoint() creates this
+	 * struct, and fi_enable() copies the pointer to `near`
 	 */
 	struct duo_near *near_named;
 	/* NULL: no local side, or the local transport is not shm */

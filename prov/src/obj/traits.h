@@ -9,43 +9,14 @@
 #define DUO_OBJ_TRAITS_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-struct fi_fabric_attr;
-struct fi_info;
-struct fid_fabric;
-
-/*
- * Functions of a core that is part of ofi_duo (core/none.h), and not a provider
- * of libfabric.
- */
-struct duo_core_ops {
-	/* Implements fi_getinfo(3). The hints must name this core. */
-	int (*getinfo)(const char *node, uint64_t flags,
-		       const struct fi_info *hints, struct fi_info **info);
-	int (*open)(const struct fi_fabric_attr *attr,
-		    struct fid_fabric **fabric);
-	/* length of each address of this core, bytes */
-	size_t addr_len;
-};
 
 struct duo_traits {
 	/*
-	 * functions of a core that is part of ofi_duo; NULL: the core is a
-	 * provider of libfabric
-	 */
-	const struct duo_core_ops *own;
-	/*
-	 * From fi_endpoint() on, the address of an endpoint is its address at
-	 * the local transport. No other endpoint ever has the same address, so
-	 * ofi_duo needs no registry.
-	 */
-	bool peer_names;
-	/*
-	 * The core cannot transfer data: it is the core of the provider near
-	 * (core/none.h). ofi_duo posts no receive to the core. Operations that
-	 * near rejects end with an error.
+	 * The core is that of the provider near (core/none.h), and cannot
+	 * transfer data. ofi_duo posts no receive to the core. Operations that
+	 * near rejects end with an error. From fi_endpoint() on, the address of
+	 * an endpoint is its address at the local transport. No other endpoint
+	 * ever has the same address, so ofi_duo needs no registry.
 	 */
 	bool carries_nothing;
 	/*

@@ -93,7 +93,7 @@ static int duo_near_open(struct duo_ep *ep)
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
 	/* in the provider near, peers may connect before fi_enable */
-	if (ep->core.peer_names) {
+	if (ep->core.carries_nothing) {
 		near_listen(ep->near->port, -1);
 		ep->near_named = ep->near;
 		ep->near = NULL;
@@ -140,7 +140,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		return ret;
 	}
 	/* ignores errors: they affect only peers that require an fd exchange */
-	if (!ep->core.peer_names)
+	if (!ep->core.carries_nothing)
 		near_listen(ep->near->port, ep->publication.dir);
 	duo_near_describe(ep->near);
 	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
