@@ -267,11 +267,13 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	cntr->domain = duo_domain_of(domain_fid);
 	LIST_INIT(&cntr->binds);
 	ret = duo_cntr_wait_open(cntr, attr->wait_obj);
-	if (ret)
-		goto free_cntr;
-	ret = duo_cntr_open_paths(cntr, attr, context);
-	if (ret)
-		goto close_wait;
+	if (!ret)
+		ret = duo_cntr_open_paths(cntr, attr, context);
+	if (ret) {
+		duo_waiter_close(&cntr->waiter);
+		free(cntr);
+		return ret;
+	}
 	cntr->cntr_fid.fid.fclass = FI_CLASS_CNTR;
 	cntr->cntr_fid.fid.context = context;
 	cntr->cntr_fid.fid.ops = &duo_cntr_fi_ops;
@@ -279,12 +281,6 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 	atomic_fetch_add(&cntr->domain->refs, 1);
 	*cntr_fid = &cntr->cntr_fid;
 	return 0;
-
-close_wait:
-	duo_waiter_close(&cntr->waiter);
-free_cntr:
-	free(cntr);
-	return ret;
 }
 
 /*

@@ -21,11 +21,7 @@ int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 	bool fd = wait_obj == FI_WAIT_FD;
 	int ret = duo_waiter_open(&cntr->waiter, wait_obj, fd);
 
-	if (!ret && fd)
-		ret = duo_waiter_add_timer(&cntr->waiter);
-	if (ret)
-		duo_waiter_close(&cntr->waiter);
-	return ret;
+	return !ret && fd ? duo_waiter_add_timer(&cntr->waiter) : ret;
 }
 
 /*

@@ -157,6 +157,20 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 	return text;
 }
 
+/* Frees the CQ. Closes the CQs of both paths, if they are open. */
+static void duo_cq_free(struct duo_cq *cq)
+{
+	int i;
+
+	for (i = 0; i < FI_DUO_PATH_COUNT; i++)
+		if (cq->path_cq[i])
+			fi_close(&cq->path_cq[i]->fid);
+	duo_waiter_close(&cq->waiter);
+	duo_err_fini(&cq->errs);
+	duo_ring_fini(&cq->ring);
+	free(cq);
+}
+
 static int duo_cq_close(struct fid *fid)
 {
 	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
@@ -171,13 +185,9 @@ static int duo_cq_close(struct fid *fid)
 	duo_domain_unlock(cq->domain);
 	if (ret)
 		return ret;
-	if (cq->path_cq[FI_DUO_LOCAL])
-		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
-	duo_waiter_close(&cq->waiter);
-	duo_err_fini(&cq->errs);
-	duo_ring_fini(&cq->ring);
+	cq->path_cq[FI_DUO_CORE] = NULL;
 	atomic_fetch_sub(&cq->domain->refs, 1);
-	free(cq);
+	duo_cq_free(cq);
 	return 0;
 }
 
@@ -197,6 +207,7 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {
 	struct fid_domain *domain = cq->domain->path_domain[FI_DUO_CORE];
 	struct fid_cq **core_cq = &cq->path_cq[FI_DUO_CORE];
+	int ret;
 
 	attr->format = FI_CQ_FORMAT_TAGGED;
 	attr->wait_obj = FI_WAIT_FD;
@@ -207,7 +218,10 @@ static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 	}
 	cq->core_signals = false;
 	attr->wait_obj = FI_WAIT_NONE;
-	return fi_cq_open(domain, attr, core_cq, NULL);
+	ret = fi_cq_open(domain, attr, core_cq, NULL);
+	if (ret)
+		*core_cq = NULL;
+	return ret;
 }
 
 /* Opens the CQs of both paths. Sets attr->size to that of the core's CQ. */
@@ -216,11 +230,8 @@ static int duo_cq_open_paths(struct duo_cq *cq, struct fi_cq_attr *attr)
 	struct fi_cq_attr core_attr = duo_cq_attr_copy(attr);
 	int ret = duo_cq_open_core(cq, &core_attr);
 
-	if (!ret && cq->peer && cq->peer->cq_open) {
+	if (!ret && cq->peer && cq->peer->cq_open)
 		ret = cq->peer->cq_open(cq, attr->size);
-		if (ret)
-			fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
-	}
 	if (!ret)
 		attr->size = core_attr.size;
 	return ret;
@@ -248,18 +259,17 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	LIST_INIT(&cq->rx_eps);
 	LIST_INIT(&cq->tx_eps);
 	duo_err_init(&cq->errs);
-	ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
-	if (ret)
-		goto free_cq;
 	ret = duo_cq_wait_open(cq, attr->wait_obj);
-	if (ret)
-		goto fini_ring;
-	ret = duo_cq_open_paths(cq, attr);
-	if (ret)
-		goto close_wait;
-	ret = duo_cq_wait_timer(cq);
-	if (ret)
-		goto close_paths;
+	if (!ret)
+		ret = duo_ring_init(&cq->ring, attr->size ? attr->size : 1024);
+	if (!ret)
+		ret = duo_cq_open_paths(cq, attr);
+	if (!ret)
+		ret = duo_cq_wait_timer(cq);
+	if (ret) {
+		duo_cq_free(cq);
+		return ret;
+	}
 
 	cq->cq_fid.fid.fclass = FI_CLASS_CQ;
 	cq->cq_fid.fid.context = context;
@@ -269,18 +279,6 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 	atomic_fetch_add(&cq->domain->refs, 1);
 	*cq_fid = &cq->cq_fid;
 	return 0;
-
-close_paths:
-	fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
-	if (cq->path_cq[FI_DUO_LOCAL])
-		fi_close(&cq->path_cq[FI_DUO_LOCAL]->fid);
-close_wait:
-	duo_waiter_close(&cq->waiter);
-fini_ring:
-	duo_ring_fini(&cq->ring);
-free_cq:
-	free(cq);
-	return ret;
 }
 
 int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq)
