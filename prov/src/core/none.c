@@ -55,14 +55,14 @@ static int duo_none_close(struct fid *fid)
 }
 
 /*
- * Binds an endpoint to bfid. Accepts the binding of an AV to an event queue,
- * without effect.
+ * Has no effect. Accepts all objects of an endpoint but regions, and the event
+ * queue of an AV.
  */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
-		return duo_none_ep_bind(fid, bfid, flags);
+		return bfid->fclass == FI_CLASS_MR ? -FI_ENOSYS : 0;
 	case FI_CLASS_AV:
 		return bfid && bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 	default:

@@ -45,7 +45,6 @@ int duo_none_query_atomic(struct fid_domain *domain, enum fi_datatype type,
 			  uint64_t flags);
 int duo_none_ep_open(struct fid_domain *domain, struct fi_info *info,
 		     struct fid_ep **ep_fid, void *context);
-int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 
 /* functions in none_av.c */
 int duo_none_av_open(struct fid_domain *domain, struct fi_av_attr *attr,

@@ -17,14 +17,11 @@
 #define DUO_NONE_NAME sizeof(struct near_addr)
 /* longest atomic, bytes; reported to applications, but near has no limit */
 #define DUO_NONE_ATOMIC_MAX 4096
-#define DUO_NONE_COUNTED (FI_SEND | FI_RECV | FI_READ | FI_WRITE | \
-			  FI_REMOTE_READ | FI_REMOTE_WRITE)
 
 struct duo_none_ep {
 	struct fid_ep ep_fid;
 	bool named;
 	uint8_t name[DUO_NONE_NAME];
-	uint64_t counted;	/* fi_ep_bind(3) flags of the bound counters */
 };
 
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,
@@ -87,34 +84,6 @@ int duo_none_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr,
 static struct duo_none_ep *duo_none_ep_of(struct fid *fid)
 {
 	return duo_container_of(fid, struct duo_none_ep, ep_fid.fid);
-}
-
-/*
- * Binds a counter for the kinds of operations in flags. -FI_EINVAL: one of
- * these kinds already has a counter.
- */
-static int duo_none_ep_bind_cntr(struct duo_none_ep *ep, uint64_t flags)
-{
-	if (flags & ~DUO_NONE_COUNTED)
-		return -FI_EBADFLAGS;
-	if (flags & ep->counted)
-		return -FI_EINVAL;
-	ep->counted |= flags;
-	return 0;
-}
-
-int duo_none_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
-{
-	switch (bfid->fclass) {
-	case FI_CLASS_AV:
-	case FI_CLASS_CQ:
-	case FI_CLASS_EQ:
-		return 0;
-	case FI_CLASS_CNTR:
-		return duo_none_ep_bind_cntr(duo_none_ep_of(fid), flags);
-	default:
-		return -FI_ENOSYS;
-	}
 }
 
 static int duo_none_ep_setname(struct fid *fid, void *addr, size_t len)
