@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts and recalls deferred receives. Needs the group's lock.
+ * The list of deferred receives, and recalls. Needs the group's lock.
  *
  * To recall a receive, ofi_duo calls the core's fi_cancel(). Then it reads the
  * core's CQ until it finds an entry of the receive, or until the CQ is empty.
@@ -15,11 +15,8 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
-#include "base/log.h"
 #include "core/lazy.h"
 #include "core/read.h"
-#include "core/when.h"
-#include "obj/fabric.h"
 #include "obj/up.h"
 
 /*
@@ -27,56 +24,6 @@
  * in a row without a local event, after which deferred receives are posted
  */
 #define DUO_LAZY_MAX 64
-
-/* Posts rx to the core. Does not renew the core poll budget. */
-DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
-{
-	struct duo_ep *ep = rx->ep;
-	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-	const struct iovec *iov = duo_rx_iov(rx);
-	void **desc = duo_rx_desc(rx);
-	ssize_t ret;
-
-	if (rx->kind == DUO_TAGGED && rx->count <= 1)
-		ret = fi_trecv(core, iov->iov_base, iov->iov_len, *desc,
-			       rx->addr, rx->tag, rx->ignore, &rx->core_ctx);
-	else if (rx->kind == DUO_TAGGED)
-		ret = fi_trecvv(core, iov, desc, rx->count, rx->addr, rx->tag,
-				rx->ignore, &rx->core_ctx);
-	else if (rx->count <= 1)
-		ret = fi_recv(core, iov->iov_base, iov->iov_len, *desc,
-			      rx->addr, &rx->core_ctx);
-	else
-		ret = fi_recvv(core, iov, desc, rx->count, rx->addr,
-			       &rx->core_ctx);
-	if (ret)
-		return ret;
-	rx->on_core = true;
-	duo_ep_use_core(ep);
-	ep->stats.core_posted++;
-	return 0;
-}
-
-int duo_lazy_post(struct duo_rx *rx)
-{
-	int ret = duo_lazy_post_quiet(rx);
-
-	if (!ret)
-		duo_cq_core_active(rx->ep->rx_cq);
-	return ret;
-}
-
-DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
-{
-	ep->lazy.count--;
-	ep->group->lazy--;
-	if (rx->lazy == DUO_LAZY_DUE)
-		ep->lazy.due--;
-	else
-		ep->group->waits--;
-	rx->lazy = DUO_LAZY_NONE;
-	TAILQ_REMOVE(&ep->lazy.list, rx, lazy_link);
-}
 
 void duo_lazy_insert(struct duo_rx *rx)
 {
@@ -143,113 +90,6 @@ void duo_lazy_unblock(struct duo_ep *ep)
 		duo_lazy_unlist_blocked(rx);
 		duo_lazy_insert(rx);
 	}
-}
-
-/*
- * Completes rx, which the core has rejected, with an error. The application's
- * receive call cannot report the error: it has already returned 0.
- */
-static void duo_lazy_fail(struct duo_rx *rx, int err)
-{
-	const struct duo_ep *ep = rx->ep;
-
-	DUO_WARN(EP_DATA, "ep %p: the core %s rejects a receive of %zu bytes "
-		 "at %p: %s. If the source is local, request FI_DIRECTED_RECV "
-		 "and name the source: then the core does not get the "
-		 "receive\n", (const void *) ep,
-		 ep->domain->fabric->core_name, duo_rx_iov(rx)->iov_len,
-		 duo_rx_iov(rx)->iov_base, fi_strerror(err));
-	duo_match_unpost(&rx->ep->match[rx->kind], rx);
-	ep->up->rejected(rx, err);
-}
-
-DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
-{
-	if (rx->kind == DUO_TAGGED || !duo_recv_final(rx))
-		return;
-	duo_match_unpost(&rx->ep->match[rx->kind], rx);
-	duo_rx_become(rx, DUO_RX_CORE);
-}
-
-/*
- * Posts the first deferred receive. If the receive must not be posted yet,
- * blocks it. If it must never be posted, removes it from the list. Returns 0;
- * -FI_EAGAIN: the core has no space, and the list is unchanged.
- */
-DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
-{
-	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
-	const struct duo_want want = duo_rx_want(rx);
-	int ret;
-
-	/* false if the source has been confirmed since rx was deferred */
-	if (!duo_recv_core_may(ep, &want)) {
-		duo_lazy_unlist(ep, rx);
-		return 0;
-	}
-	if (ep->multi.open && ep->up->blocked(rx)) {
-		duo_lazy_block(rx);
-		return 0;
-	}
-	ret = duo_lazy_post_quiet(rx);
-	if (ret == -FI_EAGAIN)
-		return ret;
-	ep->stats.deferred_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
-	duo_lazy_unlist(ep, rx);
-	if (ret)
-		duo_lazy_fail(rx, -ret);
-	else
-		duo_lazy_posted(rx);
-	return 0;
-}
-
-/*
- * Posts the oldest receives until *count (lazy.count or lazy.due) is 0. Returns
- * 0; -FI_EAGAIN: the core has no space for more.
- */
-DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
-{
-	int ret = 0;
-
-	while (!ret && *count)
-		ret = duo_lazy_flush_first(ep);
-	return ret;
-}
-
-DUO_INLINE int duo_lazy_flush_core_polled(struct duo_ep *ep,
-					  const uint32_t *count)
-{
-	uint64_t posted = ep->stats.core_posted;
-	int ret = duo_lazy_flush_while(ep, count);
-
-	if (ep->stats.core_posted != posted)
-		duo_cq_core_active(ep->rx_cq);
-	return ret;
-}
-
-int duo_lazy_flush(struct duo_ep *ep)
-{
-	return duo_lazy_flush_core_polled(ep, &ep->lazy.count);
-}
-
-int duo_lazy_flush_due(struct duo_ep *ep)
-{
-	return duo_lazy_flush_core_polled(ep, &ep->lazy.due);
-}
-
-int duo_lazy_flush_once(struct duo_ep *ep)
-{
-	return duo_lazy_flush_while(ep, &ep->lazy.count);
-}
-
-int duo_lazy_flush_oldest(struct duo_ep *ep)
-{
-	uint64_t posted = ep->stats.core_posted;
-	int ret = 0;
-
-	while (!ret && ep->lazy.count && ep->stats.core_posted == posted)
-		ret = duo_lazy_flush_first(ep);
-	return ret;
 }
 
 /* seq: order number; later receives are not tested */

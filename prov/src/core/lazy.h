@@ -50,21 +50,6 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
 int duo_lazy_flush(struct duo_ep *ep);
 /*
- * Posts deferred receives up to the last due one. Returns 0; -FI_EAGAIN: some
- * due receives remain.
- */
-int duo_lazy_flush_due(struct duo_ep *ep);
-/*
- * Same as duo_lazy_flush(), but does not renew the core poll budget: the caller
- * polls the core itself.
- */
-int duo_lazy_flush_once(struct duo_ep *ep);
-/*
- * Posts the oldest deferred receive that the core may get. Does not renew the
- * core poll budget. Returns 0; -FI_EAGAIN: the core has no space for it.
- */
-int duo_lazy_flush_oldest(struct duo_ep *ep);
-/*
  * Must be called before a receive or peek for *want is posted to the core.
  * Posts all deferred receives if one of them overlaps with *want (one message
  * could match both), to keep the posting order. Returns 0; -FI_EAGAIN: some
@@ -124,6 +109,19 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	duo_ep_set_deferred(ep);
 	/* only polls post rx, and those of either CQ do: duo_cq_flush_lazy() */
 	duo_ep_wake_sleepers(ep);
+}
+
+/* Undoes duo_lazy_enlist(), and removes rx from ep->lazy.list. */
+DUO_INLINE void duo_lazy_unlist(struct duo_ep *ep, struct duo_rx *rx)
+{
+	ep->lazy.count--;
+	ep->group->lazy--;
+	if (rx->lazy == DUO_LAZY_DUE)
+		ep->lazy.due--;
+	else
+		ep->group->waits--;
+	rx->lazy = DUO_LAZY_NONE;
+	TAILQ_REMOVE(&ep->lazy.list, rx, lazy_link);
 }
 
 DUO_INLINE void duo_lazy_add(struct duo_ep *ep, struct duo_rx *rx,

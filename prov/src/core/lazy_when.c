@@ -2,15 +2,21 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides when deferred receives are posted to the core: docs/matching.md. A
+ * Posts deferred receives to the core, and decides when: docs/matching.md. A
  * post costs microseconds, and so does the recall if a local message then
  * matches the receive. So aging, during local traffic, posts on average at most
  * two receives in each defer_us, and one more after each message of the core.
  */
 
+#include <rdma/fi_errno.h>
+
 #include "base/clock.h"
+#include "base/log.h"
 #include "core/lazy.h"
 #include "core/read.h"
+#include "core/when.h"
+#include "obj/fabric.h"
+#include "obj/up.h"
 
 /* minimum number of polls between two reads of the clock */
 #define DUO_CLOCK_MIN 4
@@ -20,6 +26,144 @@
 #define DUO_CLOCK_MAX 64
 /* time that receives wait before ofi_duo uses an unused core, us */
 #define DUO_UNUSED_US 1000000
+
+/* Posts rx to the core. Does not renew the core poll budget. */
+DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
+	const struct iovec *iov = duo_rx_iov(rx);
+	void **desc = duo_rx_desc(rx);
+	ssize_t ret;
+
+	if (rx->kind == DUO_TAGGED && rx->count <= 1)
+		ret = fi_trecv(core, iov->iov_base, iov->iov_len, *desc,
+			       rx->addr, rx->tag, rx->ignore, &rx->core_ctx);
+	else if (rx->kind == DUO_TAGGED)
+		ret = fi_trecvv(core, iov, desc, rx->count, rx->addr, rx->tag,
+				rx->ignore, &rx->core_ctx);
+	else if (rx->count <= 1)
+		ret = fi_recv(core, iov->iov_base, iov->iov_len, *desc,
+			      rx->addr, &rx->core_ctx);
+	else
+		ret = fi_recvv(core, iov, desc, rx->count, rx->addr,
+			       &rx->core_ctx);
+	if (ret)
+		return ret;
+	rx->on_core = true;
+	duo_ep_use_core(ep);
+	ep->stats.core_posted++;
+	return 0;
+}
+
+int duo_lazy_post(struct duo_rx *rx)
+{
+	int ret = duo_lazy_post_quiet(rx);
+
+	if (!ret)
+		duo_cq_core_active(rx->ep->rx_cq);
+	return ret;
+}
+
+/*
+ * Completes rx, which the core has rejected, with an error. The application's
+ * receive call cannot report the error: it has already returned 0.
+ */
+static void duo_lazy_fail(struct duo_rx *rx, int err)
+{
+	const struct duo_ep *ep = rx->ep;
+
+	DUO_WARN(EP_DATA, "ep %p: the core %s rejects a receive of %zu bytes "
+		 "at %p: %s. If the source is local, request FI_DIRECTED_RECV "
+		 "and name the source: then the core does not get the "
+		 "receive\n", (const void *) ep,
+		 ep->domain->fabric->core_name, duo_rx_iov(rx)->iov_len,
+		 duo_rx_iov(rx)->iov_base, fi_strerror(err));
+	duo_match_unpost(&rx->ep->match[rx->kind], rx);
+	ep->up->rejected(rx, err);
+}
+
+DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
+{
+	if (rx->kind == DUO_TAGGED || !duo_recv_final(rx))
+		return;
+	duo_match_unpost(&rx->ep->match[rx->kind], rx);
+	duo_rx_become(rx, DUO_RX_CORE);
+}
+
+/*
+ * Posts the first deferred receive. If the receive must not be posted yet,
+ * blocks it. If it must never be posted, removes it from the list. Returns 0;
+ * -FI_EAGAIN: the core has no space, and the list is unchanged.
+ */
+DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
+{
+	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
+	const struct duo_want want = duo_rx_want(rx);
+	int ret;
+
+	/* false if the source has been confirmed since rx was deferred */
+	if (!duo_recv_core_may(ep, &want)) {
+		duo_lazy_unlist(ep, rx);
+		return 0;
+	}
+	if (ep->multi.open && ep->up->blocked(rx)) {
+		duo_lazy_block(rx);
+		return 0;
+	}
+	ret = duo_lazy_post_quiet(rx);
+	if (ret == -FI_EAGAIN)
+		return ret;
+	ep->stats.deferred_posted += !ret && rx->lazy == DUO_LAZY_WAITS;
+	duo_lazy_unlist(ep, rx);
+	if (ret)
+		duo_lazy_fail(rx, -ret);
+	else
+		duo_lazy_posted(rx);
+	return 0;
+}
+
+/*
+ * Posts the oldest receives until *count (lazy.count or lazy.due) is 0. Returns
+ * 0; -FI_EAGAIN: the core has no space for more.
+ */
+DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
+{
+	int ret = 0;
+
+	while (!ret && *count)
+		ret = duo_lazy_flush_first(ep);
+	return ret;
+}
+
+/* Does the same, and renews the core poll budget after a post. */
+DUO_INLINE int duo_lazy_flush_polled(struct duo_ep *ep, const uint32_t *count)
+{
+	uint64_t posted = ep->stats.core_posted;
+	int ret = duo_lazy_flush_while(ep, count);
+
+	if (ep->stats.core_posted != posted)
+		duo_cq_core_active(ep->rx_cq);
+	return ret;
+}
+
+int duo_lazy_flush(struct duo_ep *ep)
+{
+	return duo_lazy_flush_polled(ep, &ep->lazy.count);
+}
+
+/*
+ * Posts the oldest deferred receive that the core may get. Does not renew the
+ * core poll budget.
+ */
+static void duo_lazy_flush_oldest(struct duo_ep *ep)
+{
+	uint64_t posted = ep->stats.core_posted;
+	int ret = 0;
+
+	while (!ret && ep->lazy.count && ep->stats.core_posted == posted)
+		ret = duo_lazy_flush_first(ep);
+}
 
 /*
  * Reads the clock and sets the number of polls until the next read. Counts
@@ -75,7 +219,8 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 	if ((int64_t) (now - ep->lazy.aged_us) < wait)
 		return;
 	if ((int64_t) (now - ep->lazy.all_us) >= wait * ep->lazy.count) {
-		duo_ep_flushed(ep, now, duo_lazy_flush_once(ep));
+		duo_ep_flushed(ep, now,
+			       duo_lazy_flush_while(ep, &ep->lazy.count));
 	} else {
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
@@ -114,8 +259,7 @@ void duo_cq_age(struct duo_cq *cq)
 
 DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
-	if (ep->lazy.due)
-		duo_lazy_flush_due(ep);
+	duo_lazy_flush_polled(ep, &ep->lazy.due);
 	if (ep->lazy.count && !duo_cq_core_unused(cq) &&
 	    (cq->slow > 1 || cq->local_idle >= ep->lazy.limit))
 		duo_ep_flushed(ep, cq->clock_us, duo_lazy_flush(ep));
