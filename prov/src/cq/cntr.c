@@ -14,10 +14,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of operations that ofi_duo counts for this binding of a
- * counter to an endpoint: receives on both paths, and sends over near.
- * libfabric's shm counts its sends itself. err: the number of failed operations
- * instead of the successful ones.
+ * Returns the number of receives on both paths and of sends over near that this
+ * binding counts. libfabric's shm counts its sends itself. err: the number of
+ * failed operations instead of the successful ones.
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -60,12 +59,8 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this poll of the counter must also read the core's counter. Such a
- * read polls the core. The cases:
- * - the counter has no endpoint
- * - an endpoint has no CQ for sends
- * - an endpoint's CQ for sends polls the core at each of its polls
- * - otherwise: every core_poll_interval-th poll of the counter
+ * True if this poll of the counter must also read the core's counter, which
+ * polls the core: at least every core_poll_interval-th time.
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -284,9 +279,8 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 }
 
 /*
- * Binds the core's counter to the core's endpoint. If the endpoint has FI_MSG
- * or FI_TAGGED, ofi_duo counts receives itself, because the core would count
- * recalled receives as errors.
+ * Binds the core's counter to the core's endpoint. Not for receives of
+ * messages, because the core would count recalled receives as errors.
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -319,9 +313,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Keeps the counter unchanged when a binding starts or ends. At its start
- * (sign -1), subtracts the endpoint's counts from own[]; at its end (1), adds
- * them.
+ * Keeps the counter's value when a binding starts (sign -1: subtracts the
+ * endpoint's counts from own[]) or ends (1: adds them).
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {

@@ -2,12 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counters. Lock: the domain's. No cost on the data path of messages: a read
- * computes a sum of
- * - the core's counter: sends, RMA, atomics and remote accesses over the core
- * - the endpoints' statistics: receives, and sends over near
- * - own[]: near's RMA, atomics and remote accesses; counts of libfabric's shm
- *   and of closed endpoints; values that the application sets or adds
+ * Counters: docs/completions.md. Lock: the domain's. No cost on the data path
+ * of messages.
  */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
@@ -20,10 +16,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		  struct fid_cntr **cntr_fid, void *context);
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
-/*
- * Polls the counter's endpoints. If duo_cntr_core_due(), also reads the number
- * of successes from the core's counter. Needs the domain's lock.
- */
+/* Polls the counter's endpoints. Needs the domain's lock. */
 void duo_cntr_progress(struct duo_cntr *cntr);
 /*
  * Stores the number of successes in *good, and that of failures in *bad. Needs

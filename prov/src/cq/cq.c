@@ -22,11 +22,10 @@
 #define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
 
 /*
- * Polls both paths although this read can take an entry from cq->ring.
- * Otherwise a program that sends before each read might read only entries of
- * its sends, and never poll. Each call doubles the number of reads per poll, up
- * to DUO_RING_READS. If the last call was at least DUO_RING_SLOW ago, sets the
- * number to 1 instead.
+ * Polls both paths although this read can take an entry from cq->ring:
+ * otherwise a program that sends before each read might never poll. Each call
+ * doubles the number of reads per poll, up to DUO_RING_READS. If the last call
+ * was at least DUO_RING_SLOW ago, sets the number to 1 instead.
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -135,11 +134,7 @@ ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 	return ret;
 }
 
-/*
- * Returns a text for prov_errno. This number must be from the last error that
- * was read: only the provider on that error's path (cq->err_path) can interpret
- * the number.
- */
+/* Returns a text for prov_errno, which must be from the last error read. */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues. progress.c polls both paths, which write completions to
- * duo_cq.ring or to the array of the running read. cq.c and read.c execute the
- * application's reads, wait.c the sleeps of blocking reads. Lock: the functions
- * in fi_ops_cq take the group's lock; all others need it.
+ * Completion queues: docs/completions.md. Lock: the functions in fi_ops_cq take
+ * the group's lock; all others need it.
  *
  * Cost: a read that finds nothing polls shared memory. It also polls the core
  * if duo_cq_core_wanted(), and at intervals.
@@ -85,7 +83,10 @@ void duo_ep_progress(const struct duo_ep *ep);
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /*
  * Yields the CPU if CPUs are oversubscribed and the last poll found no local
- * event. Returns -FI_EAGAIN.
+ * event: the process that sends the next message may need this CPU. Without
+ * oversubscription, only unrelated processes would benefit. Releases the
+ * group's lock during the yield; the caller must hold no other lock. Returns
+ * -FI_EAGAIN.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq);
 
@@ -103,8 +104,9 @@ int duo_cq_signal(struct fid_cq *cq_fid);
 int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
 /*
- * Posts all deferred receives to the core. 0: done; -FI_EAGAIN: some remain, or
- * the next poll must post remainders of multi-receive buffers.
+ * Posts all deferred receives to the core, because no poll does so during a
+ * sleep. Returns 0; -FI_EAGAIN: the core has no space for all of them, or the
+ * next poll must post remainders of multi-receive buffers.
  */
 int duo_cq_before_sleep(struct duo_cq *cq);
 

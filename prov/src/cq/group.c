@@ -6,14 +6,10 @@
 #include "transport/transport.h"
 
 /*
- * Sets cq_fid.ops to the table of calls for the mode of the group's lock:
- * - The CQ is being opened. The application does not have it yet, so no other
- *   thread reads ops.
- * - The CQ moves from its own group to the domain's, and the lock of its own
- *   group is single. The application serializes its calls, so no other thread
- *   reads ops.
- * - Otherwise the CQ has the right table already. Other threads may be reading
- *   ops, so this function does not store it again.
+ * Sets cq_fid.ops to the table of calls for the mode of the group's lock. Other
+ * threads may be reading ops, so this function stores ops only if it changes:
+ * in fi_cq_open(), or when the CQ leaves a group with a single lock, where the
+ * application serializes all calls.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

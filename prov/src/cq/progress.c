@@ -30,10 +30,6 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/*
- * Does the deferred work after a poll of the local transport: matches
- * unresolved messages, and posts deferred receives to the core.
- */
 DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
 {
 	if (cq->group->pending)
@@ -66,12 +62,8 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 }
 
 /*
- * True if this poll must poll the core, because
- * - the CQ has a core poll budget, which this function reduces by 1
- * - the local transport is idle
- * - core_poll_interval polls have passed since the last poll of the core
- * In the last two cases, false if the core is unused and no endpoint has an
- * empty AV.
+ * True if this poll must poll the core: docs/completions.md, "Polling". Reduces
+ * the core poll budget by 1.
  */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
@@ -88,11 +80,7 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 	return budget || !duo_cq_core_unused(cq) || duo_cq_has_no_peer(cq);
 }
 
-/*
- * True if this poll must poll the local transport. Normally, each poll must. If
- * the CQ has a core poll budget, and the last DUO_LOCAL_IDLE polls found no
- * local event, only every DUO_LOCAL_INTERVAL-th poll must.
- */
+/* True if this poll must poll the local transport. */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
 	return cq->local_idle <= DUO_LOCAL_IDLE || !duo_cq_core_busy(cq) ||
@@ -131,10 +119,8 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the local transport, and the core if its poll is due. cq->left is the
- * number of reads that may still take the fast path; if it is not 0, this poll
- * counts as one of them. If it is then 0, and the next reads need only poll
- * near's rings, calls duo_cq_grant(), which permits further fast-path reads.
+ * Polls the paths whose polls are due. If cq->left is not 0, this poll counts
+ * as one of the fast-path reads that duo_cq_grant() has permitted.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -200,10 +186,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/*
- * True if CPUs are oversubscribed. Checks this only at intervals; in between,
- * returns the result of the last check.
- */
+/* True if CPUs were oversubscribed at the last check, which it may repeat. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
@@ -213,13 +196,6 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 	return cq->oversub.oversubscribed;
 }
 
-/*
- * Yields the CPU if CPUs are oversubscribed and the last poll found no local
- * event: the process that sends the next message may need this CPU. Without
- * oversubscription, only unrelated processes would benefit. Releases the
- * group's lock during the yield; the caller must hold no other lock. Returns
- * -FI_EAGAIN.
- */
 ssize_t duo_cq_yield(struct duo_cq *cq)
 {
 	if (!cq->local_idle || !duo_cq_oversubscribed(cq))

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Waits for completions (for counters: cntr_wait.c). The wait object of a CQ is
- * one epoll file descriptor with several sources: the core's CQ, near's ports,
- * and an eventfd by which other threads wake the sleeping threads. Before a
- * sleep, the sources are armed: the next event of an armed source makes the
- * file descriptor readable. If a source, such as libfabric's shm, cannot wake a
- * thread, fi_trywait() starts a timer of wait_poll_us.
- */
+/* Waits for completions: docs/completions.md, "Sleeping". */
 
 #include <poll.h>
 #include <sched.h>
@@ -86,11 +79,6 @@ int duo_cq_signal(struct fid_cq *cq_fid)
 	return 0;
 }
 
-/*
- * Posts deferred receives, because no poll does so during the sleep. Returns 0;
- * -FI_EAGAIN: the core has no space for all of them, or a ready remainder needs
- * another poll.
- */
 int duo_cq_before_sleep(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -139,12 +127,8 @@ static int duo_cq_arm_core(struct duo_cq *cq)
 
 /*
  * Arms all sources of the CQ's wait object. Needs the group's lock. Returns
- * - 0: all are armed
- * - -FI_EAGAIN: there are events already, or operations that only polls
- *   continue
- * - another error
- *
- * If the result is not 0, the next polls poll both paths.
+ * what duo_ep_arm() and duo_cq_arm_core() return; if this is not 0, the next
+ * polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {

@@ -23,7 +23,11 @@ struct duo_cntr {
 	struct duo_domain *domain;
 	struct fid_cntr *path_cntr[FI_DUO_PATH_COUNT];
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
-	/* successes [0] and errors [1] that ofi_duo itself counts: cq/cntr.h */
+	/*
+	 * successes [0] and errors [1] of near's RMA, atomics and remote
+	 * accesses, of libfabric's shm and of closed endpoints; and values that
+	 * the application sets or adds
+	 */
 	uint64_t own[2];
 	/* successes [0] and errors [1] when the core's counter was last read */
 	uint64_t core[2];
