@@ -19,10 +19,7 @@
 #include "core/read.h"
 #include "obj/up.h"
 
-/*
- * maximum of lazy.limit, in units of defer_polls. lazy.limit: number of polls
- * in a row without a local event, after which deferred receives are posted
- */
+/* maximum of lazy.limit, in units of defer_polls */
 #define DUO_LAZY_MAX 64
 
 void duo_lazy_insert(struct duo_rx *rx)
@@ -123,10 +120,8 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Must be called after a successful recall, which shows that ofi_duo has posted
- * the receive to the core too early. Doubles lazy.limit, so that receives stay
- * deferred for more polls. If duo_lazy_expedite() has requested aging at the
- * next poll, withdraws the request.
+ * Doubles lazy.limit after a recall, which shows that ofi_duo has posted the
+ * receive to the core too early. Withdraws the request of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -180,9 +175,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 
 /*
  * Recalls and defers all receives on the core with an order number above `seq`,
- * the last one first. In another order, an earlier receive could be recalled
- * while a later one is still on the core. Then the core could match a message
- * with the later one, although the earlier one also matches.
+ * the last one first: the core must not match a message with a later receive
+ * after an earlier one was recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Deferred receives: local messages may match them, so ofi_duo posts them to
- * the core later. ep->lazy.list has them in posting order. when.h decides which
- * receives to defer, lazy_when.c when to post them. See docs/matching.md. Lock:
- * the group's.
+ * Deferred receives: docs/matching.md. when.h decides which receives to defer,
+ * lazy_when.c when to post them. Lock: the group's.
  *
  * Cost on efa: 330 instructions for a post; a recall is an fi_cancel() and a
  * read of the core's CQ.
@@ -39,12 +37,11 @@ void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or
- * cannot be reached: now the core may deliver messages from addr. Finds the
+ * cannot be reached: now the core may deliver messages from addr. Defers the
  * left-out receives: posted receives that name addr and are neither on the core
- * nor deferred. Recalls and defers the receives on the core that were posted
- * after the oldest left-out one, or after an open multi-receive buffer that
- * names addr. Then defers the left-out ones. So the core gets all these
- * receives in posting order, and the buffer blocks receives again.
+ * nor deferred. Before, recalls and defers the receives on the core that were
+ * posted after the oldest left-out one, or after an open multi-receive buffer
+ * that names addr. So the core gets all these receives in posting order.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
@@ -69,15 +66,11 @@ bool duo_lazy_precedes(const struct duo_rx *rx);
  */
 bool duo_lazy_recall(struct duo_rx *rx);
 
-/*
- * Reads the clock, and posts receives by aging. Must be called before a poll of
- * the local transport.
- */
+/* Reads the clock, and posts receives by aging. Must precede the local poll. */
 void duo_cq_age(struct duo_cq *cq);
 /*
  * Posts due receives, or all deferred receives if the local transport is idle
- * or the application polls seldom. Must be called after a poll of the local
- * transport.
+ * or the application polls seldom. Must be called after the local poll.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 
@@ -107,7 +100,7 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->group->waits++;
 	duo_ep_set_deferred(ep);
-	/* only polls post rx, and those of either CQ do: duo_cq_flush_lazy() */
+	/* they must poll: duo_cq_flush_lazy() */
 	duo_ep_wake_sleepers(ep);
 }
 

@@ -167,10 +167,8 @@ static void duo_lazy_flush_oldest(struct duo_ep *ep)
 
 /*
  * Reads the clock and sets the number of polls until the next read. Counts
- * successive slow reads in cq->slow: reads at least DUO_CLOCK_SLOW after the
- * previous one. If cq->slow is above 1, the application polls seldom. Then
- * duo_ep_flush_lazy() posts all deferred receives at once, and does not wait
- * until the local transport is idle.
+ * successive slow reads in cq->slow; above 1, the application polls seldom, and
+ * duo_ep_flush_lazy() does not wait until the local transport is idle.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -196,14 +194,10 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Does the aging: posts the oldest deferred receive every defer_us. Posts the
- * whole list instead if (length of the list) * defer_us have passed since the
- * whole list was last posted. Without aging, the core would get no deferred
- * receive during continuous local traffic. Polls the core directly after a
- * post, before local messages can cause recalls.
- *
- * If the core is unused, posts nothing, but calls duo_ep_use_core() when
- * receives have waited for DUO_UNUSED_US.
+ * Does the aging: docs/matching.md. Posts the oldest deferred receive every
+ * defer_us, or the whole list if this takes no more time on average. Polls the
+ * core directly after a post, before local messages can cause recalls. If the
+ * core is unused, only ends this state after DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {

@@ -23,7 +23,7 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* Implements fi_getinfo(3), in none_info.c. The hints must name this core. */
+/* Implements fi_getinfo(3). The hints must name this core. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 

@@ -120,7 +120,6 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		duo_lazy_retire(rx);
 }
 
-/* Handles the next error of the core's CQ. Returns 1; 0: no error. */
 int duo_cq_core_err(struct duo_cq *cq)
 {
 	struct fi_cq_err_entry entry = { 0 };
@@ -151,9 +150,8 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 
 /*
  * Returns the source of an entry that completes no receive. src: the source
- * that the core has reported. Returns src for a remote write, if src is in the
- * AV of an endpoint with FI_SOURCE. Otherwise returns FI_ADDR_NOTAVAIL: cores
- * may report a source for sends, and without FI_SOURCE src may be undefined.
+ * that the core has reported, which is valid only for a remote write to an
+ * endpoint with FI_SOURCE.
  */
 static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
 				    fi_addr_t src)
@@ -232,10 +230,6 @@ DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 	duo_cq_core_copy(cq, entry, src, count);
 }
 
-/*
- * Handles `count` entries that the core has written to the application's array,
- * and changes them there if possible. Returns count.
- */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 {
 	struct fi_cq_tagged_entry *entry = cq->sink.buf;
@@ -256,12 +250,6 @@ int duo_cq_core_in_place(struct duo_cq *cq, size_t count)
 	return count;
 }
 
-/*
- * Reads entries of the core's CQ into an array on the stack, and handles them.
- * Must be called if the application's array is full or has another format, or
- * if the application is not reading the CQ. Returns the number of entries, or 1
- * for an error; 0: nothing was read.
- */
 int duo_cq_core_apart(struct duo_cq *cq)
 {
 	struct fi_cq_tagged_entry entry[DUO_CORE_BATCH];

@@ -20,9 +20,17 @@
  */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/* functions in read.c */
+/*
+ * Handles `count` entries that the core has written to the application's array,
+ * and changes them there if possible. Returns count.
+ */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
+/*
+ * Same as duo_cq_poll_core(), if the application's array is full or has another
+ * format, or if the application is not reading the CQ.
+ */
 int duo_cq_core_apart(struct duo_cq *cq);
+/* Handles the next error of the core's CQ. Returns 1; 0: no error. */
 int duo_cq_core_err(struct duo_cq *cq);
 
 static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)

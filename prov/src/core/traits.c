@@ -56,11 +56,6 @@ bool duo_traits_allowed(const char *core)
 	       !strcasestr(core, DUO_NAME);
 }
 
-/*
- * Adds bits if the core is efa. Without the capability FI_REMOTE_COMM, efa
- * itself would use shared memory. Without the order FI_ORDER_SAS, efa could not
- * cancel receives.
- */
 void duo_traits_add_bits(struct fi_info *core)
 {
 	if (!core->fabric_attr || !core->fabric_attr->prov_name ||
@@ -74,7 +69,6 @@ void duo_traits_add_bits(struct fi_info *core)
 		core->rx_attr->msg_order |= FI_ORDER_SAS;
 }
 
-/* True for efa-direct: it has no tags and cannot cancel receives. */
 bool duo_traits_direct(const struct fi_fabric_attr *attr)
 {
 	return attr && attr->name && !strcasecmp(attr->name, "efa-direct");
@@ -131,7 +125,6 @@ static const struct {
 };
 #endif
 
-/* Replaces efa's functions, which would treat ofi_duo's objects as efa's. */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
 {
 #ifdef FI_EFA_DOMAIN_OPS

@@ -19,11 +19,15 @@ struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider `core`. */
 bool duo_traits_allowed(const char *core);
 /*
- * If the core is efa, adds the bits FI_REMOTE_COMM and FI_ORDER_SAS, which
- * ofi_duo needs. core: hints for the core, or an info of the core.
+ * Adds bits if the core is efa. Without the capability FI_REMOTE_COMM, efa
+ * itself would use shared memory. Without the order FI_ORDER_SAS, efa could not
+ * cancel receives. core: hints for the core, or an info of the core.
  */
 void duo_traits_add_bits(struct fi_info *core);
-/* True for a fabric that ofi_duo never wraps: efa-direct. */
+/*
+ * True for efa-direct, which ofi_duo never wraps: it has no tags and cannot
+ * cancel receives.
+ */
 bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when a receive is posted to the core. This depends on the
- * source: whether it is local, and whether it is confirmed (has sent over the
- * local path). See the table in docs/matching.md. Calls no provider. Lock: the
- * group's. Cost: two loads.
+ * Decides whether and when a receive is posted to the core: the table in
+ * docs/matching.md. Lock: the group's. Cost: two loads.
  */
 #ifndef DUO_WHEN_H
 #define DUO_WHEN_H
@@ -22,29 +20,22 @@ enum duo_recv_when {
 	DUO_RECV_NEVER,		/* never: the source is confirmed */
 };
 
-/* Implements duo_recv_when() for wildcards and for addresses not in the AV. */
-DUO_INLINE enum duo_recv_when
-duo_recv_when_far(const struct duo_ep *ep, fi_addr_t addr)
-{
-	if (addr != FI_ADDR_UNSPEC)
-		return DUO_RECV_NO_SOURCE;
-	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
-}
-
 DUO_INLINE enum duo_recv_when
 duo_recv_when(const struct duo_ep *ep, const struct duo_want *want)
 {
 	uint64_t word;
 
-	if (want->addr >= ep->route_size)
-		return duo_recv_when_far(ep, want->addr);
-	word = duo_route_load(ep->route, want->addr);
-	if (duo_route_state(word) == DUO_ROUTE_NONE)
+	if (want->addr < ep->route_size) {
+		word = duo_route_load(ep->route, want->addr);
+		if (duo_route_state(word) == DUO_ROUTE_NONE)
+			return DUO_RECV_NO_SOURCE;
+		if (!duo_route_mapped(word))
+			return DUO_RECV_NOW;
+		if (duo_ep_confirmed(ep, duo_route_index(word)))
+			return DUO_RECV_NEVER;
+	} else if (want->addr != FI_ADDR_UNSPEC) {
 		return DUO_RECV_NO_SOURCE;
-	if (!duo_route_mapped(word))
-		return DUO_RECV_NOW;
-	if (duo_ep_confirmed(ep, duo_route_index(word)))
-		return DUO_RECV_NEVER;
+	}
 	return ep->path_ep[FI_DUO_LOCAL] ? DUO_RECV_LATER : DUO_RECV_NOW;
 }
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A completion queue: the ring with the completions of both paths, and counts
- * that decide how often a read polls each path. Lock: the group's. Cost: a push
- * copies 48 bytes.
- */
+/* A completion queue: docs/completions.md. Lock: the group's. */
 #ifndef DUO_OBJ_CQ_H
 #define DUO_OBJ_CQ_H
 
@@ -58,13 +54,10 @@ struct duo_cq {
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
 	const struct duo_transport *peer;	/* NULL: no local transport */
 	struct duo_err_list errs;
-	/*
-	 * number of fast-path reads that duo_cq_grant() has permitted; after
-	 * these reads, duo_cq_charge() adds the number to core_skip
-	 */
+	/* number of fast-path reads that duo_cq_grant() has permitted */
 	uint32_t granted;
 	/*
-	 * limit of local_idle, polls; above it, each poll also polls the core.
+	 * limit of local_idle, above which each poll also polls the core;
 	 * DUO_CORE_UNUSED: the core is unused
 	 */
 	uint32_t local_busy;
@@ -72,11 +65,7 @@ struct duo_cq {
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	/* number of further reads that take entries of `ring` without a poll */
 	uint32_t ring_left;
-	/*
-	 * number of reads that take entries of `ring`, from one
-	 * duo_cq_ring_poll() to the next
-	 */
-	uint32_t ring_every;
+	uint32_t ring_every;	/* number of such reads after the last poll */
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
 	struct fid_peer_cq peer_cq;
@@ -107,10 +96,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/*
- * Sets cq->asleep: true if a thread may be asleep on the CQ's wait object. Then
- * the next entry takes the slow path, which wakes the thread.
- */
+/* Sets cq->asleep. If true, the next entry takes the slow path. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -148,9 +134,8 @@ static inline void duo_cq_push(struct duo_cq *cq,
 }
 
 /*
- * True if cq->ring has a free slot for duo_cq_put_sent(). The caller must make
- * sure that cq->sink.space is 0. Otherwise an fi_cq_read() is running, and new
- * entries must go to cq->sink, not to the ring.
+ * True if cq->ring has a free slot for duo_cq_put_sent(). cq->sink.space must
+ * be 0: otherwise new entries go to the array of a running read.
  */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
@@ -196,13 +181,7 @@ static inline void duo_cq_core_active(struct duo_cq *cq)
 			      memory_order_relaxed);
 }
 
-/*
- * True if the core is unused (docs/matching.md). If the domain has a local
- * transport, the core is unused until duo_ep_use_core() is called, and never
- * again afterwards. Polls of the CQ skip an unused core, because the first poll
- * of a core may be expensive: efa allocates 30 MB. Exceptions: the CQ has a
- * core poll budget, or the AV of an endpoint is empty.
- */
+/* True if the core is unused: docs/matching.md, "An unused core". */
 #define DUO_CORE_UNUSED UINT32_MAX
 static inline bool duo_cq_core_unused(const struct duo_cq *cq)
 {

@@ -51,10 +51,7 @@ static bool duo_ep_plain_rx(const struct duo_ep *ep, enum duo_rx_kind kind)
 		flags & FI_COMPLETION);
 }
 
-/*
- * True if each send of an inline message with the default flags completes when
- * the message is in near's ring.
- */
+/* True if inline sends with the default flags can take the fast path. */
 static bool duo_ep_plain_tx(const struct duo_ep *ep)
 {
 	return ep->max_msg_size >= NEAR_INLINE &&

@@ -70,9 +70,8 @@ struct duo_ep_multi {
 	/* owner entries of buffers not yet returned to the application */
 	struct duo_rx_list buffers;
 	/*
-	 * remainders that are not posted yet, because each matches an
-	 * unexpected message. The next poll starts to receive the message into
-	 * the remainder. Then it posts the remainder if space is left
+	 * remainders that each match an unexpected message; the next poll
+	 * receives the message, and posts the remainder if space is left
 	 */
 	struct duo_rx_list ready;
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
@@ -111,9 +110,8 @@ struct duo_ep_opts {
 	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: ep gets no local side */
 	bool in_order;
 	/*
-	 * FI_FENCE, or an order between messages and RMA, was requested. If
-	 * near cannot keep this order, the core carries all messages. If near
-	 * cannot keep it for one peer, the core carries this peer's messages
+	 * FI_FENCE, or an order between messages and RMA, was requested; the
+	 * core carries the messages for which near cannot keep this order
 	 */
 	bool mixed_order;
 	/* a warning has been logged: call before fi_enable() */
@@ -243,17 +241,14 @@ void duo_ep_attend(struct duo_ep *ep);
 void duo_cq_attend(struct duo_cq *cq);
 
 /*
- * Ends the unused state of the core: from now on ofi_duo polls the core, and
- * posts receives to it. Must be called when the core may have a message for a
- * receive of the endpoint: docs/matching.md, "An unused core".
+ * Ends the unused state of the core. Must be called when the core may have a
+ * message for a receive of the endpoint: docs/matching.md, "An unused core".
  */
 void duo_ep_use_core(struct duo_ep *ep);
 
 /*
- * Makes the reads of the endpoint's CQs take the slow path, until
- * duo_cq_has_deferred() is false. Reason: the fast path (cq/read.c) does no
- * deferred work. Must be called after each change that makes
- * duo_cq_has_deferred() true.
+ * Makes the reads of the endpoint's CQs take the slow path, which does deferred
+ * work. Must be called after each change that makes duo_cq_has_deferred() true.
  */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
@@ -272,10 +267,7 @@ static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 		duo_cq_wake_sleeper(ep->tx_cq);
 }
 
-/*
- * Makes sure that the pool has a receive entry for each message that one poll
- * of the local transport may deliver. False: no memory.
- */
+/* Allocates receive entries for one local poll. False: no memory. */
 static inline bool duo_ep_has_entries(struct duo_ep *ep)
 {
 	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);

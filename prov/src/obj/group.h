@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A group: the objects that one lock protects. A CQ and its endpoints have
- * their own group, until duo_cq_join() moves them to the domain's group. All
- * other objects are in the domain's group. Data that groups share, such as AVs,
- * may be read under the lock of any group; a change needs all locks. See
- * docs/architecture.md.
+ * A group: the objects that one lock protects (docs/architecture.md, "Objects,
+ * lifetimes, locks").
  *
  * Cost: an atomic operation to take a lock, another to release a lock, in the
  * mode DUO_LOCK_SHARED; less in the other modes of base/lock.h.
@@ -26,9 +23,8 @@ struct duo_ep;
 struct duo_group {
 	struct duo_lock lock;
 	/*
-	 * work for polls: number of unresolved messages, plus number of
-	 * remainders in duo_ep_multi.ready, plus number of planned scans of the
-	 * registry (duo_map.retry)
+	 * work for polls: number of unresolved messages, of remainders in
+	 * duo_ep_multi.ready, and of planned scans of the registry
 	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
@@ -38,12 +34,9 @@ struct duo_group {
 
 /*
  * Returns the group of an object. at: the field of the object that points to
- * the group.
- *
- * Until the caller has the group's lock, another thread may move the object to
- * another group. So after locking, the caller must compare *at with the
- * returned group (duo_group_take()). If the object has left its CQ's own group,
- * the lock of that group is retired: no thread can take this lock again.
+ * the group. Until the caller has the group's lock, another thread may move the
+ * object to another group. So after locking, the caller must compare *at with
+ * the returned group (duo_group_take()).
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {

@@ -12,10 +12,9 @@
 #include <stdint.h>
 
 /*
- * State of the checks for oversubscription. If a check has another result than
- * the previous one, the next check is due after DUO_OVERSUB_SOON. Each check
- * with the same result as before doubles this interval, up to DUO_OVERSUB_LATE.
- * The caller chooses the clock. Initially, all fields are 0.
+ * State of the checks for oversubscription, initially 0. After a check with a
+ * new result, the next check is due after DUO_OVERSUB_SOON. Each check with the
+ * same result as before doubles this interval, up to DUO_OVERSUB_LATE.
  */
 struct duo_oversub_check {
 	uint64_t next;		/* time of the next check, ms */

@@ -30,10 +30,7 @@ struct duo_up {
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
 	/*
 	 * Called by av/ when the process of addr was replaced, has exited or
-	 * cannot be reached. If addr was a confirmed source, ofi_duo has not
-	 * posted receives that name addr to the core. Now the core may deliver
-	 * messages from addr. Makes these receives deferred receives, so that
-	 * ofi_duo posts them to the core.
+	 * cannot be reached. The same as duo_lazy_readmit().
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/* Called by core/. True if rx must become a blocked receive. */

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The wait object of a CQ or counter. Threads sleep on its epoll file
- * descriptor, which is readable when one of these sources is readable:
- * - the file descriptors of the core and of near
- * - an eventfd, by which other threads wake the sleeping threads
- * - a timer, if some source of events cannot wake the threads
- */
+/* The wait object of a CQ or counter: docs/completions.md, "Sleeping". */
 #ifndef DUO_OBJ_WAITER_H
 #define DUO_OBJ_WAITER_H
 
@@ -39,10 +33,7 @@ int duo_waiter_add_timer(struct duo_waiter *waiter);
 /* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/*
- * Restarts the timer, which expires after the time duo_params.wait_poll_us.
- * Returns 0 or -errno.
- */
+/* Starts the timer of duo_params.wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
 /* Executes FI_GETWAIT or FI_GETWAITOBJ. Other commands return -FI_ENOSYS. */
 int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
