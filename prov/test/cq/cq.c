@@ -3,8 +3,6 @@
 
 /* Reads of a CQ and waits for it: fi_cq_sread, FI_WAIT_FD, errors. */
 
-#include <poll.h>
-
 #include "fixture.h"
 
 static struct slot slot[3];
@@ -19,44 +17,34 @@ static void complete(int count)
 	}
 }
 
-UNIT_CASE("wait", NULL, NULL);
+UNIT_CASE("pair", pair_setup, fixture_close);
 
 UNIT_TEST(sread_ends_by_timeout_or_completion)
 {
-	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
 	fi_addr_t src;
 
-	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 0), -FI_EAGAIN);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 5), -FI_EAGAIN);
 	complete(1);
 	ck_assert_int_eq(fi_cq_sreadfrom(fx.cq, &entry, 1, &src, NULL, -1),
 			 1);
 	ck_assert_uint_eq(src, local);
-	fixture_close();
 }
-
-UNIT_CASE("read", NULL, NULL);
 
 UNIT_TEST(readerr_without_error_returns_eagain)
 {
-	static const struct fixture_attr attr;
 	struct fi_cq_err_entry err = { 0 };
 
-	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), -FI_EAGAIN);
-	fixture_close();
 }
 
 UNIT_TEST(completions_beyond_size_are_kept)
 {
-	static const struct fixture_attr attr;
 	struct fi_cq_tagged_entry entry;
 	char context[5000];
 	size_t i;
 
-	pair_open(&attr);
 	for (i = 0; i < sizeof(context); i++)
 		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG,
 					  &context[i]), 0);
@@ -64,17 +52,14 @@ UNIT_TEST(completions_beyond_size_are_kept)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
 		ck_assert_ptr_eq(entry.op_context, &context[i]);
 	}
-	fixture_close();
 }
 
 /* A read of 0 entries polls. It returns 0 if entries are available. */
 UNIT_TEST(read_of_no_entries_makes_progress)
 {
-	const struct fixture_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
 	struct fi_cq_err_entry err = { 0 };
 	struct fi_cq_tagged_entry entry;
 
-	pair_open(&attr);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
 	complete(1);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), 0);
@@ -85,8 +70,9 @@ UNIT_TEST(read_of_no_entries_makes_progress)
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAVAIL);
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &err, 0), 1);
 	ck_assert_int_eq(fi_cq_read(fx.cq, NULL, 0), -FI_EAGAIN);
-	fixture_close();
 }
+
+UNIT_CASE("open", fixture_setup, fixture_close);
 
 /*
  * fi_cq_open() stores the size of the core's CQ in the attributes. Mooncake
@@ -101,26 +87,17 @@ UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 	};
 	struct fid_cq *cq;
 
-	fixture_setup();
 	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, &cq, NULL), 0);
 	ck_assert_uint_eq(attr.size, _i ? 2 * FAKE_CQ_SIZE : FAKE_CQ_SIZE);
 	ck_assert_int_eq(attr.format, FI_CQ_FORMAT_DATA);
 	ck_assert_int_eq(fi_close(&cq->fid), 0);
-	fixture_close();
 }
 
 static void open_cq(enum fi_cq_format format, struct fid_cq **cq)
 {
 	struct fi_cq_attr attr = { .format = format };
 
-	fixture_setup();
 	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, cq, NULL), 0);
-}
-
-static void close_cq(struct fid_cq *cq)
-{
-	ck_assert_int_eq(fi_close(&cq->fid), 0);
-	fixture_close();
 }
 
 /* Asserts that no byte of out behind offset "at" was written. */
@@ -160,7 +137,7 @@ UNIT_LOOP(read_writes_one_entry, 0, ARRAY_SIZE(format_cases))
 	ck_assert_int_eq(fi_cq_read(cq, out, 1), 1);
 	ck_assert_mem_eq(out, &done, size);
 	expect_unwritten(out, size, sizeof(out));
-	close_cq(cq);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
 }
 
 static const struct {
@@ -200,5 +177,5 @@ UNIT_LOOP(readerr_writes_entry_of_api_version, 0, ARRAY_SIZE(error_cases))
 	ck_assert_ptr_eq(out.entry.op_context, slot);
 	ck_assert_int_eq(out.entry.err, FI_EIO);
 	expect_unwritten(&out, size, sizeof(out));
-	close_cq(cq);
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
 }

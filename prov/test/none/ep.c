@@ -16,8 +16,6 @@
 
 static struct fi_info *info;
 static struct fid_fabric *fabric;
-static struct fid_domain *one_domain;
-static struct fid_av *one_av;
 static struct fid_cq *one_cq;
 static struct fid_ep *one;
 static bool no_proc;
@@ -38,10 +36,10 @@ static void ep_setup_as(enum fi_threading threading)
 
 	info = side_info(threading);
 	fabric = side_fabric();
-	ck_assert(!fi_domain(fabric, info, &one_domain, NULL));
-	ck_assert(!fi_av_open(one_domain, &av_attr, &one_av, NULL));
-	ck_assert(!fi_cq_open(one_domain, &cq_attr, &one_cq, NULL));
-	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+	ck_assert(!fi_domain(fabric, info, &domain, NULL));
+	ck_assert(!fi_av_open(domain, &av_attr, &av, NULL));
+	ck_assert(!fi_cq_open(domain, &cq_attr, &one_cq, NULL));
+	ck_assert(!fi_endpoint(domain, info, &one, NULL));
 }
 
 static void ep_setup(void)
@@ -58,21 +56,17 @@ static void ep_teardown(void)
 {
 	ck_assert(!fi_close(&one->fid));
 	ck_assert(!fi_close(&one_cq->fid));
-	ck_assert(!fi_close(&one_av->fid));
-	ck_assert(!fi_close(&one_domain->fid));
+	ck_assert(!fi_close(&av->fid));
+	ck_assert(!fi_close(&domain->fid));
 	ck_assert(!fi_close(&fabric->fid));
 	fi_freeinfo(info);
 }
 
-static fi_addr_t ep_insert(struct fid_ep *of)
+static void ep_enable(struct fid_ep *of, struct fid_cq *its)
 {
-	struct near_addr name;
-	size_t len = sizeof(name);
-	fi_addr_t addr;
-
-	ck_assert(!fi_getname(&of->fid, &name, &len));
-	ck_assert_int_eq(fi_av_insert(one_av, &name, 1, &addr, 0, NULL), 1);
-	return addr;
+	ck_assert(!fi_ep_bind(of, &av->fid, 0));
+	ck_assert(!fi_ep_bind(of, &its->fid, FI_TRANSMIT | FI_RECV));
+	ck_assert(!fi_enable(of));
 }
 
 #define EP_EARLY(call) ck_assert_int_eq(call, -FI_EOPBADSTATE)
@@ -143,11 +137,11 @@ UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
 UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
-	fi_addr_t to = ep_insert(one);
+	fi_addr_t to = recv_insert(one);
 	char buf[8] = "";
 
 	if (_i > 0)
-		ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+		ck_assert(!fi_ep_bind(one, &av->fid, 0));
 	if (_i > 1)
 		ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
 	ep_early_messages(to);
@@ -166,7 +160,7 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 
 UNIT_TEST(atomic_query_without_attributes_fails)
 {
-	ck_assert_int_eq(fi_query_atomic(one_domain, FI_UINT64, FI_SUM, NULL,
+	ck_assert_int_eq(fi_query_atomic(domain, FI_UINT64, FI_SUM, NULL,
 					 0), -FI_EINVAL);
 }
 
@@ -175,8 +169,8 @@ UNIT_TEST(enable_without_object_fails)
 	ck_assert_int_eq(fi_ep_bind(one, NULL, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOAV);
 	ep_logged("no address vector");
-	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
-	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EINVAL);
+	ck_assert(!fi_ep_bind(one, &av->fid, 0));
+	ck_assert_int_eq(fi_ep_bind(one, &av->fid, 0), -FI_EINVAL);
 	ck_assert_int_eq(fi_enable(one), -FI_ENOCQ);
 	ep_logged("FI_TRANSMIT");
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT));
@@ -193,32 +187,30 @@ UNIT_TEST(binds_after_enable_fail)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fid_cntr *cntr;
-	fi_addr_t to = ep_insert(one);
+	fi_addr_t to = recv_insert(one);
 
-	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
-	ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
-	ck_assert(!fi_enable(one));
+	ep_enable(one, one_cq);
 	ck_assert_int_eq(fi_enable(one), -FI_EOPBADSTATE);
 	ep_logged("another fi_enable");
-	ck_assert_int_eq(fi_ep_bind(one, &one_av->fid, 0), -FI_EOPBADSTATE);
+	ck_assert_int_eq(fi_ep_bind(one, &av->fid, 0), -FI_EOPBADSTATE);
 	ep_logged("address vector");
 	ck_assert_int_eq(fi_ep_bind(one, &one_cq->fid, FI_RECV),
 			 -FI_EOPBADSTATE);
 	ep_logged("completion queue");
 	/* Sandia OpenSHMEM binds a counter after fi_enable */
-	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
+	ck_assert(!fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
 	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_SEND | FI_RECV));
 	ck_assert_int_eq(fi_shutdown(one, 0), -FI_ENOSYS);
 	ck_assert(!fi_inject(one, "x", 1, to));
 	ck_assert_uint_eq(fi_cntr_read(cntr), 1);
 	ck_assert_int_eq(fi_close(&cntr->fid), -FI_EBUSY);
 	ck_assert_int_eq(fi_close(&one_cq->fid), -FI_EBUSY);
-	ck_assert_int_eq(fi_close(&one_av->fid), -FI_EBUSY);
-	ck_assert_int_eq(fi_close(&one_domain->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&av->fid), -FI_EBUSY);
+	ck_assert_int_eq(fi_close(&domain->fid), -FI_EBUSY);
 	ck_assert(!fi_inject(one, "x", 1, to));
 	ck_assert(!fi_close(&one->fid));
 	ck_assert(!fi_close(&cntr->fid));
-	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+	ck_assert(!fi_endpoint(domain, info, &one, NULL));
 }
 
 /*
@@ -230,16 +222,14 @@ UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {
 	struct fi_cntr_attr cntr_attr = { .events = FI_CNTR_EVENTS_COMP };
 	struct fi_cq_tagged_entry entry;
-	fi_addr_t to = ep_insert(one);
+	fi_addr_t to = recv_insert(one);
 	struct fid_cntr *cntr;
 	struct fid_ep *other;
 	char in[8];
 
-	ck_assert(!fi_endpoint(one_domain, info, &other, NULL));
-	ck_assert(!fi_ep_bind(other, &one_av->fid, 0));
-	ck_assert(!fi_ep_bind(other, &one_cq->fid, FI_TRANSMIT | FI_RECV));
-	ck_assert(!fi_enable(other));
-	ck_assert(!fi_cntr_open(one_domain, &cntr_attr, &cntr, NULL));
+	ck_assert(!fi_endpoint(domain, info, &other, NULL));
+	ep_enable(other, one_cq);
+	ck_assert(!fi_cntr_open(domain, &cntr_attr, &cntr, NULL));
 	ck_assert(!fi_ep_bind(one, &cntr->fid, FI_RECV));
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, _i ? FI_RECV : FI_TRANSMIT));
 	ck_assert(!fi_tinject(other, "early", 6, to, 1));
@@ -247,7 +237,7 @@ UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 	ck_assert_int_eq(fi_cq_sread(one_cq, &entry, 1, NULL, 1), -FI_EAGAIN);
 	ck_assert_uint_eq(fi_cntr_read(cntr), 0);
 	ck_assert(!fi_ep_bind(one, &one_cq->fid, _i ? FI_TRANSMIT : FI_RECV));
-	ck_assert(!fi_ep_bind(one, &one_av->fid, 0));
+	ck_assert(!fi_ep_bind(one, &av->fid, 0));
 	ck_assert(!fi_enable(one));
 	ck_assert(!fi_trecv(one, in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
 	ck_assert_int_eq(fi_cq_sread(one_cq, &entry, 1, NULL, 10000), 1);
@@ -257,14 +247,7 @@ UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 	ck_assert(!fi_close(&other->fid));
 	ck_assert(!fi_close(&one->fid));
 	ck_assert(!fi_close(&cntr->fid));
-	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
-}
-
-static void ep_enable(struct fid_ep *of, struct fid_cq *its)
-{
-	ck_assert(!fi_ep_bind(of, &one_av->fid, 0));
-	ck_assert(!fi_ep_bind(of, &its->fid, FI_TRANSMIT | FI_RECV));
-	ck_assert(!fi_enable(of));
+	ck_assert(!fi_endpoint(domain, info, &one, NULL));
 }
 
 static void ep_completed(struct fid_cq *others)
@@ -292,15 +275,15 @@ UNIT_TEST(default_inject_flag_affects_sends_only)
 	fi_addr_t to;
 	int i;
 
-	ck_assert(!fi_cq_open(one_domain, &cq_attr, &others, NULL));
-	ck_assert(!fi_endpoint(one_domain, info, &other, NULL));
+	ck_assert(!fi_cq_open(domain, &cq_attr, &others, NULL));
+	ck_assert(!fi_endpoint(domain, info, &other, NULL));
 	ck_assert(!fi_close(&one->fid));
 	info->tx_attr->op_flags = FI_INJECT;
-	ck_assert(!fi_endpoint(one_domain, info, &one, NULL));
+	ck_assert(!fi_endpoint(domain, info, &one, NULL));
 	ep_enable(one, one_cq);
 	ep_enable(other, others);
-	to = ep_insert(other);
-	ck_assert(!fi_mr_reg(one_domain, &there, sizeof(there), FI_REMOTE_READ |
+	to = recv_insert(other);
+	ck_assert(!fi_mr_reg(domain, &there, sizeof(there), FI_REMOTE_READ |
 			     FI_REMOTE_WRITE, 0, 77, 0, &mr, NULL));
 	for (i = 0; i < 20; i++) {
 		got = was = 0;
@@ -333,7 +316,7 @@ UNIT_TEST(no_proc_mounted)
 	struct fid_ep *other;
 
 	no_proc = true;
-	ck_assert_int_eq(fi_endpoint(one_domain, info, &other, NULL),
+	ck_assert_int_eq(fi_endpoint(domain, info, &other, NULL),
 			 -FI_EOPNOTSUPP);
 	ep_logged("/proc");
 	no_proc = false;

@@ -86,7 +86,6 @@ UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 	while (fi_cq_read(cq[0], &entry, 1) != 1)
 		fi_cq_read(cq[1], NULL, 0);
 	ck_assert_ptr_eq(entry.op_context, _i ? at : from);
-	recv_close(1);
 }
 
 /* Both endpoints send all their messages before one of them receives. */
@@ -103,7 +102,6 @@ UNIT_LOOP(floods_in_both_directions_arrive, 0, 2)
 		flood_recv(0, i);
 		flood_recv(1, i);
 	}
-	recv_close(1);
 }
 
 UNIT_TEST(many_unexpected_large_messages_arrive)
@@ -126,7 +124,6 @@ UNIT_TEST(many_unexpected_large_messages_arrive)
 	}
 	while (sent < FLOOD_MANY)
 		sent += flood_read(1);
-	recv_close(1);
 }
 
 /*
@@ -154,5 +151,4 @@ UNIT_TEST(receives_beyond_size_complete)
 		flood_send(1, to, 8, 5);
 		ck_assert(flood_read(0));
 	}
-	recv_close(1);
 }

@@ -52,7 +52,6 @@ UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 		ck_assert_mem_eq(to, from, len);
 	}
 	ck_assert_uint_eq(pool->live, 0);
-	recv_close(1);
 }
 
 /*
@@ -88,13 +87,9 @@ UNIT_TEST(messages_of_failed_peer_match)
 UNIT_TEST(multi_receive_from_failed_peer_fails)
 {
 	char bytes[256];
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
-	};
 
 	recv_lose_peer(0);
-	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!recv_multi(bytes, sizeof(bytes), peer));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
 	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
 }
@@ -110,14 +105,9 @@ UNIT_TEST(truncation_releases_multi_receive)
 	struct fi_cq_err_entry err = { 0 };
 	struct fi_cq_tagged_entry entry;
 	char bytes[RECV_MULTI], sent[RECV_MULTI] = "";
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
-		.context = bytes,
-	};
 	ssize_t ret;
 
-	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!recv_multi(bytes, sizeof(bytes), FI_ADDR_UNSPEC));
 	ck_assert(!fi_inject(ep[1], sent, RECV_MULTI - 100, to));
 	ck_assert(!fi_inject(ep[1], sent, 101, to));
 	do {
@@ -133,7 +123,6 @@ UNIT_TEST(truncation_releases_multi_receive)
 	ck_assert(entry.flags & FI_MULTI_RECV);
 	ck_assert_ptr_eq(entry.op_context, bytes);
 	ck_assert_int_eq(fi_cancel(&ep[0]->fid, bytes), -FI_ENOENT);
-	recv_close(1);
 }
 
 /*
@@ -145,10 +134,6 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_tagged_entry entry;
 	static char bytes[8 * RECV_COUNT + RECV_MULTI];
-	struct iovec iov = { bytes, sizeof(bytes) };
-	struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = peer, .context = bytes,
-	};
 	uint64_t end_ms;
 	int i;
 
@@ -156,7 +141,7 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 		ck_assert(!fi_inject(ep[1], bytes, 8, to));
 		ck_assert_int_eq(fi_cq_read(cq[0], &entry, 1), -FI_EAGAIN);
 	}
-	ck_assert(!fi_recvmsg(ep[0], &msg, FI_MULTI_RECV));
+	ck_assert(!recv_multi(bytes, sizeof(bytes), peer));
 	recv_close(1);
 	for (end_ms = duo_now_ms() + 250; duo_now_ms() < end_ms;)
 		fi_cq_read(cq[0], &entry, 0);
@@ -172,7 +157,6 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 UNIT_TEST(long_inject_is_reported)
 {
 	fi_addr_t to = recv_insert(ep[0]);
-	struct fi_cq_tagged_entry entry;
 	char bytes[NEAR_INJECT];
 	struct iovec iov = { bytes, sizeof(bytes) };
 	struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1, .addr = to };
@@ -181,10 +165,7 @@ UNIT_TEST(long_inject_is_reported)
 			   &to));
 	ck_assert(!fi_sendmsg(ep[1], &msg, FI_INJECT | FI_DELIVERY_COMPLETE));
 	ck_assert_int_eq(recv_end(&to), 0);
-	while (fi_cq_read(cq[1], &entry, 1) != 1)
-		fi_cq_read(cq[0], NULL, 0);
-	ck_assert_ptr_null(entry.op_context);
-	recv_close(1);
+	ck_assert_ptr_null(recv_sent());
 }
 
 /*
@@ -194,7 +175,6 @@ UNIT_TEST(long_inject_is_reported)
 UNIT_TEST(default_fence_delays_send)
 {
 	fi_addr_t to = recv_insert(ep[0]);
-	struct fi_cq_tagged_entry entry;
 	static char bytes[20000];
 
 	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 1, bytes));
@@ -205,10 +185,8 @@ UNIT_TEST(default_fence_delays_send)
 	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
 			    1, 0, &to));
 	ck_assert_int_eq(recv_end(&to), 0);
-	while (fi_cq_read(cq[1], &entry, 1) == -FI_EAGAIN)
-		fi_cq_read(cq[0], NULL, 0);
+	recv_sent();
 	ck_assert(!fi_tsend(ep[1], bytes, 8, NULL, to, 2, &to));
-	recv_close(1);
 }
 
 /*
@@ -219,21 +197,18 @@ UNIT_TEST(canceled_receive_reports_own_tag)
 {
 	fi_addr_t to = recv_insert(ep[0]);
 	struct fi_cq_err_entry err = { 0 };
-	struct fi_cq_tagged_entry entry;
 	char bytes[20000];
 
 	ck_assert(!fi_trecv(ep[0], bytes, sizeof(bytes), NULL, FI_ADDR_UNSPEC,
 			    7, 0, &to));
 	ck_assert(!fi_tsend(ep[1], bytes, sizeof(bytes), NULL, to, 7, bytes));
-	while (fi_cq_read(cq[1], &entry, 1) == -FI_EAGAIN)
-		fi_cq_read(cq[0], NULL, 0);
+	recv_sent();
 	ck_assert_int_eq(recv_end(&to), 0);
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, FI_ADDR_UNSPEC, 9, 0, &err));
 	ck_assert(!fi_cancel(&ep[0]->fid, &err));
 	ck_assert_int_eq(fi_cq_readerr(cq[0], &err, 0), 1);
 	ck_assert_int_eq(err.err, FI_ECANCELED);
 	ck_assert_uint_eq(err.tag, 9);
-	recv_close(1);
 }
 
 /*
@@ -310,7 +285,6 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 
 	ck_assert_int_eq(fi_tsend(ep[0], bytes, 8, NULL, to, 1, NULL),
 			 -FI_EHOSTUNREACH);
-	recv_close(1);
 }
 
 /*
@@ -327,7 +301,6 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 				 -FI_EHOSTUNREACH);
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
-	recv_close(1);
 }
 
 /*
@@ -358,7 +331,6 @@ UNIT_TEST(reinserted_receiver_gets_order)
 			;
 		ck_assert_uint_eq(entry.tag, i);
 	}
-	recv_close(1);
 }
 
 /* fi_av(3): an insert uses the lowest free index of the table. */
@@ -376,5 +348,4 @@ UNIT_TEST(insert_uses_lowest_free_index)
 	ck_assert_uint_eq(recv_insert(ep[0]), addr[0]);
 	ck_assert_uint_eq(recv_insert(ep[0]), addr[2]);
 	ck_assert_uint_eq(recv_insert(ep[0]), addr[3] + 1);
-	recv_close(1);
 }

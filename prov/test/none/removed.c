@@ -31,7 +31,6 @@ UNIT_TEST(removed_addresses_do_not_count)
 			      duo_ops.reason_str(reason));
 		ck_assert(!fi_av_remove(av, &addr, 1, 0));
 	}
-	recv_close(1);
 }
 
 /*
@@ -58,5 +57,4 @@ UNIT_LOOP(messages_of_removed_peer_arrive_in_order, 0, 2)
 		ck_assert_int_eq(recv_end(got), 0);
 	}
 	ck_assert_str_eq(got, "12");
-	recv_close(1);
 }

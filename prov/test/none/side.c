@@ -100,10 +100,33 @@ void recv_close(int i)
 
 void recv_teardown(void)
 {
+	if (ep[1])
+		recv_close(1);
 	recv_close(0);
 	ck_assert(!fi_close(&av->fid));
 	ck_assert(!fi_close(&domain->fid));
 	ck_assert(!fi_close(&fabric->fid));
+}
+
+void *recv_sent(void)
+{
+	struct fi_cq_tagged_entry entry;
+	ssize_t ret;
+
+	while ((ret = fi_cq_read(cq[1], &entry, 1)) == -FI_EAGAIN)
+		fi_cq_read(cq[0], NULL, 0);
+	ck_assert_int_eq(ret, 1);
+	return entry.op_context;
+}
+
+int recv_multi(void *buf, size_t len, fi_addr_t addr)
+{
+	struct iovec iov = { buf, len };
+	struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = addr, .context = buf,
+	};
+
+	return fi_recvmsg(ep[0], &msg, FI_MULTI_RECV);
 }
 
 int recv_end(const void *context)

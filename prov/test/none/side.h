@@ -44,13 +44,10 @@ extern fi_addr_t peer;
 /* wait object of the CQs; set it before recv_setup() */
 extern enum fi_wait_obj recv_wait;
 
-/*
- * Opens both endpoints and inserts the peer's address. The test closes the
- * peer, recv_teardown() the other objects.
- */
+/* Opens both endpoints and inserts the peer's address. */
 void recv_setup(void);
 void recv_teardown(void);
-void recv_close(int i);
+void recv_close(int i);	/* closes an endpoint and its CQ */
 /* Inserts the endpoint's address; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
 /*
@@ -58,5 +55,12 @@ fi_addr_t recv_insert(struct fid_ep *of);
  * error.
  */
 int recv_end(const void *context);
+/*
+ * Polls both CQs until the peer has a completion; returns its context. Aborts
+ * after an error.
+ */
+void *recv_sent(void);
+/* Posts a multi-receive buffer with the context buf. Returns 0 or an error. */
+int recv_multi(void *buf, size_t len, fi_addr_t addr);
 
 #endif /* SIDE_H */
