@@ -69,8 +69,8 @@ bool duo_lazy_recall(struct duo_rx *rx);
 /* Reads the clock, and posts receives by aging. Must precede the local poll. */
 void duo_cq_age(struct duo_cq *cq);
 /*
- * Posts due receives, or all deferred receives if the local transport is idle
- * or the application polls seldom. Must be called after the local poll.
+ * Posts due receives, or all deferred receives if the local transport is idle.
+ * Must be called after the local poll.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq);
 

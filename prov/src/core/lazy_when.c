@@ -18,12 +18,8 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-/* minimum number of polls between two reads of the clock */
-#define DUO_CLOCK_MIN 4
-/* minimum time since the previous read of the clock for a slow read, us */
-#define DUO_CLOCK_SLOW 4000
 /* maximum number of polls between two reads of the clock */
-#define DUO_CLOCK_MAX 64
+#define DUO_CLOCK_MAX 63
 /* time that receives wait before ofi_duo uses an unused core, us */
 #define DUO_UNUSED_US 1000000
 
@@ -166,21 +162,19 @@ static void duo_lazy_flush_oldest(struct duo_ep *ep)
 }
 
 /*
- * Reads the clock and sets the number of polls until the next read. Counts
- * successive slow reads in cq->slow; above 1, the application polls seldom, and
- * duo_ep_flush_lazy() does not wait until the local transport is idle.
+ * Reads the clock and sets the number of polls until the next read: more if
+ * polls are fast, 0 if defer_us have passed since the last read.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_us();
 	uint64_t passed = cq->clock_us ? now - cq->clock_us : 0;
 
-	cq->slow = passed >= DUO_CLOCK_SLOW ? cq->slow + 1 : 0;
-	if (passed >= duo_params.defer_us || cq->slow || !cq->clock_every)
-		cq->clock_every = DUO_CLOCK_MIN;
+	if (passed >= duo_params.defer_us)
+		cq->clock_every = 0;
 	else if (passed < duo_params.defer_us / 2 &&
 		 cq->clock_every < DUO_CLOCK_MAX)
-		cq->clock_every *= 2;
+		cq->clock_every = 2 * cq->clock_every + 1;
 	cq->clock_in = cq->clock_every;
 	cq->clock_us = now;
 }
@@ -255,7 +249,7 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 {
 	duo_lazy_flush_polled(ep, &ep->lazy.due);
 	if (ep->lazy.count && !duo_cq_core_unused(cq) &&
-	    (cq->slow > 1 || cq->local_idle >= ep->lazy.limit))
+	    cq->local_idle >= ep->lazy.limit)
 		duo_ep_flushed(ep, cq->clock_us, duo_lazy_flush(ep));
 }
 

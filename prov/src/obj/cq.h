@@ -75,8 +75,6 @@ struct duo_cq {
 	uint32_t clock_in;	/* polls until the next read of the clock */
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
-	/* number of consecutive late reads of the clock: see DUO_CLOCK_SLOW */
-	uint32_t slow;
 	atomic_bool signaled;
 	/* array into which the core's CQ writes sources if sink.src is NULL */
 	fi_addr_t core_src[DUO_CORE_BATCH];

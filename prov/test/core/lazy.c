@@ -65,6 +65,7 @@ UNIT_TEST(rare_polls_post_wildcard_by_time)
 {
 	int i;
 
+	duo_params.defer_us = 200;
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	for (i = 0; i < 12; i++) {
 		unit_pass(10000);	/* 10 ms later; shm is busy */
@@ -72,25 +73,6 @@ UNIT_TEST(rare_polls_post_wildcard_by_time)
 		poll_cq(1);
 	}
 	ck_assert_int_eq(fake.core.posts, 1);
-}
-
-/*
- * A single late reading of the clock must not post the receive, because a busy
- * host may have stopped the process.
- */
-UNIT_TEST(one_late_clock_reading_posts_nothing)
-{
-	int i;
-
-	confirm_local();
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	for (i = 0; i < 100; i++) {
-		if (i == 50)
-			unit_pass(1000000);
-		fake_shm_arrive(DUO_TAGGED, local_name, TAG + 1, "x");
-		poll_cq(1);
-	}
-	ck_assert_int_eq(fake.core.posts, 0);
 }
 
 /*
