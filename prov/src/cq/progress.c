@@ -21,6 +21,7 @@
 #define DUO_LOCAL_IDLE 1024
 /* rare local polls: one in this number of polls of the CQ */
 #define DUO_LOCAL_INTERVAL 8
+#define DUO_OVERSUB_MS 200	/* ms between checks for oversubscribed CPUs */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 {
@@ -191,9 +192,11 @@ static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();
 
-	if (duo_oversub_due(&cq->oversub, now))
-		duo_oversub_update(&cq->oversub, now, duo_cq_check_oversub(cq));
-	return cq->oversub.oversubscribed;
+	if (now >= cq->oversub_ms) {
+		cq->oversub_ms = now + DUO_OVERSUB_MS;
+		cq->oversubscribed = duo_cq_check_oversub(cq);
+	}
+	return cq->oversubscribed;
 }
 
 ssize_t duo_cq_yield(struct duo_cq *cq)

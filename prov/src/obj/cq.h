@@ -14,7 +14,6 @@
 #include "base/compat.h"
 #include "base/util.h"
 #include "obj/group.h"
-#include "obj/oversub.h"
 #include "obj/waiter.h"
 #include "queue/ring.h"
 
@@ -78,8 +77,8 @@ struct duo_cq {
 	atomic_bool signaled;
 	/* array into which the core's CQ writes sources if sink.src is NULL */
 	fi_addr_t core_src[DUO_CORE_BATCH];
-	/* state of the check for oversubscribed CPUs, see duo_cq_yield() */
-	struct duo_oversub_check oversub;
+	uint64_t oversub_ms;	/* time of the next check: duo_cq_yield(), ms */
+	bool oversubscribed;	/* result of the last check */
 	struct duo_waiter waiter;	/* wait object, see cq/wait.c */
 	bool core_signals;	/* the core's CQ can wake a thread */
 	int err_path; /* path of the last error read, for fi_cq_strerror() */

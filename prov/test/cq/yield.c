@@ -107,16 +107,16 @@ UNIT_TEST(enough_cpus_do_not_yield)
 	cpus = 1;
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 0);
-	unit_pass(100000);
+	unit_pass(200000);
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 1);
 	/* the CPUs suffice for two processes, but not for three */
 	cpus = 2;
-	unit_pass(100000);
+	unit_pass(200000);
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 1);
 	neighbour(2);
-	unit_pass(100000);
+	unit_pass(200000);
 	poll_cq(POLLS);
 	ck_assert_int_eq(yields, 2);
 }

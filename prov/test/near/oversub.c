@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* near_oversub(), obj/oversub.h: when a waiting thread should yield its CPU */
+/* near_oversub(): when a waiting thread should yield its CPU */
 
 #include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
-#include "obj/oversub.h"
 #include "unit.h"
 
 #define PIDS 8
@@ -133,26 +132,6 @@ UNIT_TEST(process_without_pid_counts)
 	ours = theirs[0] = 7;
 	ck_assert(!near_oversub(pid, 1, 1));
 	ck_assert(near_oversub(pid, 1, 2));
-}
-
-/* Checks become rarer while the result stays the same. */
-UNIT_TEST(stable_result_is_checked_less_often)
-{
-	struct duo_oversub_check turn = {0};
-	uint64_t now = 5, wait;
-
-	for (wait = DUO_OVERSUB_SOON; wait <= DUO_OVERSUB_LATE; wait *= 2) {
-		ck_assert(duo_oversub_due(&turn, now));
-		duo_oversub_update(&turn, now, false);
-		ck_assert(!duo_oversub_due(&turn, now + wait - 1));
-		now += wait;
-	}
-	duo_oversub_update(&turn, now, false);
-	ck_assert(!duo_oversub_due(&turn, now + DUO_OVERSUB_LATE - 1));
-	now += DUO_OVERSUB_LATE;
-	duo_oversub_update(&turn, now, true);
-	ck_assert(turn.oversubscribed);
-	ck_assert(duo_oversub_due(&turn, now + DUO_OVERSUB_SOON));
 }
 
 /* near_oversubscribed() counts the processes of peers, but no failed peers. */
