@@ -89,8 +89,8 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 }
 
 /*
- * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of its
- * endpoints' ports. Meanwhile another CQ may have counted polls of the same
+ * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
+ * endpoints' ports. Since then another CQ may have counted polls of the same
  * port. Therefore duo_near_passed() stops counting before the port's next tick,
  * so that no tick is skipped.
  */
@@ -120,8 +120,8 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls the paths whose polls are due. If cq->left is not 0, this poll counts
- * as one of the fast-path reads that duo_cq_grant() has permitted.
+ * Polls each path if its poll is due. If cq->left is not 0, this poll counts as
+ * one of the fast-path reads that duo_cq_grant() has permitted.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {

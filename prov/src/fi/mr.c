@@ -52,9 +52,10 @@ static int duo_mr_close(struct fid *fid)
 
 	if (duo_near_region_used(mr)) {
 		DUO_WARN(MR, "memory region with key 0x%" PRIx64 " at 0x%"
-			 PRIx64 ": fi_close returns -FI_EBUSY, because RMA or a "
-			 "message from or to it is pending. Read its completion "
-			 "first, or close the endpoint\n", mr->mr_fid.key,
+			 PRIx64 ": fi_close returns -FI_EBUSY, because RMA or "
+			 "a message from or to it is pending. Read its "
+			 "completion first, or close the endpoint\n",
+			 mr->mr_fid.key,
 			 mr->region.memory);
 		return -FI_EBUSY;
 	}

@@ -14,7 +14,7 @@
 
 static atomic_int sleeps, yields;
 
-/* The next two functions replace those of the C library, and count the calls. */
+/* The next two functions replace those of the C library, and count calls. */
 int nanosleep(const struct timespec *time, struct timespec *left)
 {
 	sleeps++;

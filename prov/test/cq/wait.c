@@ -7,27 +7,14 @@
 
 #include "wait_fixture.h"
 
-static void open_with(enum fi_wait_obj wait_obj)
-{
-	const struct fixture_attr attr = {
-		.near = true, .wait_obj = wait_obj,
-	};
-
-	wait_open(&attr);
-}
-
-static void setup(void)
-{
-	open_with(FI_WAIT_FD);
-}
-
-static void setup_unspec(void)
-{
-	open_with(FI_WAIT_UNSPEC);
-}
-
+FIXTURE_SETUP(setup, wait_open, .near = true, .wait_obj = FI_WAIT_FD);
+FIXTURE_SETUP(setup_unspec, wait_open, .near = true,
+	      .wait_obj = FI_WAIT_UNSPEC);
 FIXTURE_SETUP(setup_selective, wait_open, .near = true,
 	      .wait_obj = FI_WAIT_FD,
+	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
+FIXTURE_SETUP(setup_two_cqs, wait_open, .near = true,
+	      .wait_obj = FI_WAIT_FD, .two_cqs = true,
 	      .rx_bind_flags = FI_SELECTIVE_COMPLETION);
 
 /* Reads fx.cq at most 10,000 times, until it has a completion; returns it. */
@@ -152,7 +139,33 @@ UNIT_TEST(signal_wakes_or_prevents_sleep)
 	ck_assert_int_eq(woken(&fx.cq->fid, LONG_MS), 1);
 }
 
-UNIT_CASE("timer", NULL, NULL);
+UNIT_CASE("two CQs", setup_two_cqs, wait_close);
+
+static void fall_asleep_on_sends(void)
+{
+	while (trywait(&fx.tx_cq->fid))
+		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+}
+
+/*
+ * Posts a multi-receive buffer. A local message waits in the unexpected queue
+ * while the core fills the buffer. Falls asleep.
+ */
+static void fill_buffer(void *buf, size_t len)
+{
+	const struct iovec iov = { buf, len };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
+	};
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	fall_asleep();
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, remote, 0, "far");
+	ck_assert_int_eq(fi_inject(peer, "near", 4, to_us), 0);
+	fall_asleep();
+}
 
 /*
  * The two CQs of an endpoint share its port. A read of one CQ consumes the
@@ -160,18 +173,12 @@ UNIT_CASE("timer", NULL, NULL);
  */
 UNIT_TEST(sleeper_on_other_cq_wakes)
 {
-	static const struct fixture_attr attr = {
-		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
-	};
-
-	wait_open(&attr);
 	fall_asleep();
 	ck_assert_int_eq(trywait(&fx.tx_cq->fid), 0);
 	say("x");
 	ck_assert_int_eq(fi_cq_signal(fx.cq), 0);
 	ck_assert_int_eq(trywait(&fx.cq->fid), -FI_EAGAIN);
 	ck_assert_int_eq(woken(&fx.tx_cq->fid, LONG_MS), 1);
-	wait_close();
 }
 
 /*
@@ -181,20 +188,12 @@ UNIT_TEST(sleeper_on_other_cq_wakes)
  */
 UNIT_TEST(receive_wakes_sleeper_on_send_cq)
 {
-	static const struct fixture_attr attr = {
-		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
-	};
-
-	wait_open(&attr);
-	while (trywait(&fx.tx_cq->fid))
-		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	fall_asleep_on_sends();
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 	ck_assert_int_eq(woken(&fx.tx_cq->fid, 0), 1);
-	while (trywait(&fx.tx_cq->fid))
-		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	fall_asleep_on_sends();
 	ck_assert_uint_eq(fake_core_posted(), 1);
-	wait_close();
 }
 
 /*
@@ -204,33 +203,16 @@ UNIT_TEST(receive_wakes_sleeper_on_send_cq)
  */
 UNIT_TEST(ready_remainder_wakes_sleeper_on_send_cq)
 {
-	static const struct fixture_attr attr = {
-		.near = true, .wait_obj = FI_WAIT_FD, .two_cqs = true,
-		.rx_bind_flags = FI_SELECTIVE_COMPLETION,
-	};
 	static char buf[128];
-	const struct iovec iov = { buf, sizeof(buf) };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
-	};
 
-	wait_open(&attr);
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
-	fall_asleep();
-	fake.core.hold = true;
-	fake_core_arrive(DUO_MSG, remote, 0, "far");
-	ck_assert_int_eq(fi_inject(peer, "near", 4, to_us), 0);
-	fall_asleep();
-	while (trywait(&fx.tx_cq->fid))
-		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	fill_buffer(buf, sizeof(buf));
+	fall_asleep_on_sends();
 	fake_core_release();
 	poll_cq(1);
 	ck_assert(!TAILQ_EMPTY(&fixture_ep()->multi.ready));
 	ck_assert_int_eq(woken(&fx.tx_cq->fid, 0), 1);
-	while (trywait(&fx.tx_cq->fid))
-		ck_assert_int_eq(fi_cq_read(fx.tx_cq, NULL, 0), -FI_EAGAIN);
+	fall_asleep_on_sends();
 	ck_assert_str_eq(buf, "farnear");
-	wait_close();
 }
 
 UNIT_CASE("descriptor", setup, wait_close);
@@ -251,27 +233,16 @@ UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 UNIT_CASE("selective", setup_selective, wait_close);
 
 /*
- * The messages of a multi-receive buffer have no completions. A local message
- * waits in the unexpected queue while the core fills the buffer. The core
- * completes its message (_i) 0: during fi_trywait(), 1: during the read of
- * another thread. Then the buffer can receive the local message, but only in
- * the next poll. So the thread must not sleep on.
+ * The messages of the buffer have no completions. The core completes its
+ * message (_i) 0: during fi_trywait(), 1: during the read of another thread.
+ * Then the buffer can receive the local message, but only in the next poll. So
+ * the thread must not sleep on.
  */
 UNIT_LOOP(message_for_remainder_prevents_sleep, 0, 2)
 {
 	static char buf[128];
-	const struct iovec iov = { buf, sizeof(buf) };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
-	};
 
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
-	fall_asleep();
-	ck_assert_uint_eq(fake_core_posted(), 1);
-	fake.core.hold = true;
-	fake_core_arrive(DUO_MSG, remote, 0, "far");
-	ck_assert_int_eq(fi_inject(peer, "near", 4, peer_insert(1000)), 0);
-	fall_asleep();
+	fill_buffer(buf, sizeof(buf));
 	fake_core_release();
 	if (_i) {
 		poll_cq(1);

@@ -143,7 +143,8 @@ UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 	if (_i > 0)
 		ck_assert(!fi_ep_bind(one, &av->fid, 0));
 	if (_i > 1)
-		ck_assert(!fi_ep_bind(one, &one_cq->fid, FI_TRANSMIT | FI_RECV));
+		ck_assert(!fi_ep_bind(one, &one_cq->fid,
+				      FI_TRANSMIT | FI_RECV));
 	ep_early_messages(to);
 	ep_early_onesided(to);
 	ep_logged("before fi_enable");
