@@ -14,7 +14,6 @@
 #include "cq/wait.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
-#include "obj/forward.h"
 
 int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
 {
@@ -83,7 +82,5 @@ int duo_cntr_trywait(struct duo_cntr *cntr)
 
 int duo_cntr_control(struct fid *fid, int command, void *arg)
 {
-	int ret = duo_waiter_control(&duo_cntr_of(fid)->waiter, command, arg);
-
-	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
+	return duo_waiter_control(&duo_cntr_of(fid)->waiter, fid, command, arg);
 }

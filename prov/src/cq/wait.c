@@ -315,7 +315,6 @@ int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count)
 int duo_cq_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
-	int ret = duo_waiter_control(&cq->waiter, command, arg);
 
-	return ret == -FI_ENOSYS ? duo_core_control(fid, command, arg) : ret;
+	return duo_waiter_control(&cq->waiter, fid, command, arg);
 }

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/params.h"
+#include "obj/forward.h"
 #include "obj/waiter.h"
 
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
@@ -93,7 +94,8 @@ int duo_waiter_set_timer(const struct duo_waiter *waiter)
 	return timerfd_settime(waiter->timer_fd, 0, &when, NULL) ? -errno : 0;
 }
 
-int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg)
+int duo_waiter_control(const struct duo_waiter *waiter, struct fid *fid,
+		       int command, void *arg)
 {
 	switch (command) {
 	case FI_GETWAIT:
@@ -109,6 +111,6 @@ int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg)
 		*(enum fi_wait_obj *) arg = waiter->obj;
 		return 0;
 	default:
-		return -FI_ENOSYS;
+		return duo_core_control(fid, command, arg);
 	}
 }

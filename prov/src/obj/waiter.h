@@ -6,6 +6,7 @@
 #define DUO_OBJ_WAITER_H
 
 #include <stdbool.h>
+#include <rdma/fabric.h>
 #include <rdma/fi_eq.h>
 
 struct duo_waiter {
@@ -35,7 +36,8 @@ void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
 /* Starts the timer of duo_params.wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* Executes FI_GETWAIT or FI_GETWAITOBJ. Other commands return -FI_ENOSYS. */
-int duo_waiter_control(const struct duo_waiter *waiter, int command, void *arg);
+/* Executes FI_GETWAIT and FI_GETWAITOBJ; passes other commands to the core. */
+int duo_waiter_control(const struct duo_waiter *waiter, struct fid *fid,
+		       int command, void *arg);
 
 #endif /* DUO_OBJ_WAITER_H */
