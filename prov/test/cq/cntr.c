@@ -13,6 +13,9 @@
 
 static struct slot slot[3];
 
+FIXTURE_SETUP(setup_both, pair_open, .cntr_flags = BOTH);
+FIXTURE_SETUP(setup_no_cqs, pair_open, .cntr_flags = BOTH, .no_cqs = true);
+
 static void expect_count(uint64_t good, uint64_t bad)
 {
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), good);
@@ -76,36 +79,6 @@ UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 	near("after");
 	expect_count(2, 0);
 	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
-	fixture_close();
-}
-
-/*
- * The core or shm (path _i) rejects a bind after fi_enable(). The counter must
- * keep its value. If shm rejects it, the core's endpoint refers to the counter
- * until fi_close().
- */
-UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
-{
-	static const struct fixture_attr attr = { 0 };
-	struct fi_cq_tagged_entry entry;
-	struct fid_cntr *cntr;
-
-	pair_open(&attr);
-	post_recv(&slot[0], local, TAG);
-	near("before");
-	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
-	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
-	ck_assert_int_eq(fi_cntr_add(cntr, 40), 0);
-	fake.path[_i].fail_at = fake.path[_i].calls + 1;
-	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, BOTH), -FAKE_ERROR);
-	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
-	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
-	if (_i == FI_DUO_LOCAL) {
-		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-		fx.ep = NULL;
-	}
-	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 	fixture_close();
 }
 
@@ -183,30 +156,6 @@ UNIT_LOOP(receives_are_counted, 0, ARRAY_SIZE(receivers))
 	fixture_close();
 }
 
-UNIT_TEST(reads_without_cq_make_progress)
-{
-	int i;
-
-	pair_open(&receivers[2]);
-	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
-	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
-	expect_count(2, 0);
-	/*
-	 * fi_cntr_wait() posts the receive before the thread sleeps, unless the
-	 * timeout ends the call earlier
-	 */
-	for (i = 0; i < 1000 && !fake_core_posted(); i++)
-		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
-	ck_assert_uint_eq(fake_core_posted(), 1);
-	far("far");
-	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, -1), 0);
-	ck_assert_str_eq(slot[0].buf, "far");
-	ck_assert(duo_ring_empty(&fixture_ep()->rx_cq->ring));
-	fixture_close();
-}
-
 /* fi_enable requires a counter for the direction that has no CQ. */
 UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 {
@@ -234,12 +183,53 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 }
 
 /*
+ * With FI_THREAD_COMPLETION, a read of a counter that was never bound crashes
+ * in tcp. ofi_duo binds no counter of receives to the core.
+ */
+UNIT_TEST(unbound_counter_of_core_is_not_read)
+{
+	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
+
+	pair_open(&attr);
+	post_recv(&slot[0], remote, TAG);
+	far("text");
+	expect_count(1, 0);
+	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
+	expect_count(7, 0);
+	ck_assert_int_eq(fake.core.cntr_reads, 0);
+	fixture_close();
+}
+
+UNIT_CASE("no CQs", setup_no_cqs, fixture_close);
+
+UNIT_TEST(reads_without_cq_make_progress)
+{
+	int i;
+
+	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
+	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
+	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
+	expect_count(2, 0);
+	/*
+	 * fi_cntr_wait() posts the receive before the thread sleeps, unless the
+	 * timeout ends the call earlier
+	 */
+	for (i = 0; i < 1000 && !fake_core_posted(); i++)
+		ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, 5), -FI_ETIMEDOUT);
+	ck_assert_uint_eq(fake_core_posted(), 1);
+	far("far");
+	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 3, -1), 0);
+	ck_assert_str_eq(slot[0].buf, "far");
+	ck_assert(duo_ring_empty(&fixture_ep()->rx_cq->ring));
+}
+
+/*
  * An operation that ends with an error in the CQ increments the counter's error
  * value, and ends fi_cntr_wait().
  */
 UNIT_TEST(cq_error_is_counted)
 {
-	pair_open(&receivers[2]);
 	ck_assert_int_eq(fi_trecv(fx.ep, slot[0].buf, 2, NULL, local, TAG, 0,
 				  &slot[0]), 0);
 	near("too long");
@@ -258,27 +248,6 @@ UNIT_TEST(cq_error_is_counted)
 	expect_count(0, 7);
 	ck_assert_int_eq(fi_cntr_seterr(fx.cntr, 1), 0);
 	expect_count(0, 1);
-	fixture_close();
-}
-
-/* Counting continues after fi_cntr_set, fi_cntr_add and fi_close(ep). */
-UNIT_TEST(counting_continues_from_set_value)
-{
-	pair_open(&receivers[0]);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
-	ck_assert_int_eq(fi_cntr_add(fx.cntr, 40), 0);
-	expect_count(42, 0);
-	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
-	expect_count(7, 0);
-	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
-	post_recv(&slot[0], local, TAG);
-	near("x");
-	expect_count(9, 0);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
-	expect_count(9, 0);
-	fixture_close();
 }
 
 /*
@@ -293,21 +262,38 @@ UNIT_TEST(multi_receive_release_is_not_counted)
 		.context = slot,
 	};
 
-	pair_open(&receivers[2]);
 	fixture_ep()->multi.min_space = 5;
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
 	fake_shm_arrive(DUO_MSG, local_name, 0, "one");
 	expect_count(1, 0);
 	fake_shm_arrive(DUO_MSG, local_name, 0, "three");
 	expect_count(2, 0);
-	fixture_close();
+}
+
+UNIT_CASE("both", setup_both, fixture_close);
+
+/* Counting continues after fi_cntr_set, fi_cntr_add and fi_close(ep). */
+UNIT_TEST(counting_continues_from_set_value)
+{
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
+	ck_assert_int_eq(fi_cntr_add(fx.cntr, 40), 0);
+	expect_count(42, 0);
+	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
+	expect_count(7, 0);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
+	post_recv(&slot[0], local, TAG);
+	near("x");
+	expect_count(9, 0);
+	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+	fx.ep = NULL;
+	expect_count(9, 0);
 }
 
 UNIT_TEST(busy_shm_polls_core_once_per_interval)
 {
 	int before, i;
 
-	pair_open(&receivers[0]);
 	duo_params.core_poll_interval = 10;
 	fi_cntr_read(fx.cntr);
 	fixture_ep()->tx_cq->core_poll_budget = 0;
@@ -320,33 +306,41 @@ UNIT_TEST(busy_shm_polls_core_once_per_interval)
 	 */
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, remote), 0);
 	expect_count(1, 0);
-	fixture_close();
-}
-
-/*
- * With FI_THREAD_COMPLETION, a read of a counter that was never bound crashes
- * in tcp. ofi_duo binds no counter of receives to the core.
- */
-UNIT_TEST(unbound_counter_of_core_is_not_read)
-{
-	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
-
-	pair_open(&attr);
-	post_recv(&slot[0], remote, TAG);
-	far("text");
-	expect_count(1, 0);
-	ck_assert_int_eq(fi_cntr_set(fx.cntr, 7), 0);
-	expect_count(7, 0);
-	ck_assert_int_eq(fake.core.cntr_reads, 0);
-	fixture_close();
 }
 
 UNIT_TEST(core_errors_are_added)
 {
-	pair_open(&receivers[0]);
 	fake.core.cntr->bad = 3;
 	expect_count(0, 3);
-	fixture_close();
+}
+
+UNIT_CASE("pair", pair_setup, fixture_close);
+
+/*
+ * The core or shm (path _i) rejects a bind after fi_enable(). The counter must
+ * keep its value. If shm rejects it, the core's endpoint refers to the counter
+ * until fi_close().
+ */
+UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fid_cntr *cntr;
+
+	post_recv(&slot[0], local, TAG);
+	near("before");
+	ck_assert_int_eq(fi_cq_read(fx.cq, &entry, 1), 1);
+	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, local), 0);
+	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL), 0);
+	ck_assert_int_eq(fi_cntr_add(cntr, 40), 0);
+	fake.path[_i].fail_at = fake.path[_i].calls + 1;
+	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, BOTH), -FAKE_ERROR);
+	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
+	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
+	if (_i == FI_DUO_LOCAL) {
+		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
+		fx.ep = NULL;
+	}
+	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
 
 static const struct fi_cntr_attr unsupported[] = {
@@ -360,27 +354,21 @@ static const struct fi_cntr_attr unsupported[] = {
  */
 UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 {
-	static const struct fixture_attr attr;
 	struct fi_cntr_attr cntr_attr = unsupported[_i];
 	struct fid_cntr *cntr;
 
-	pair_open(&attr);
 	ck_assert_int_eq(dup2(STDERR_FILENO, 0), 0);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
 			 -FI_ENOSYS);
 	ck_assert_int_ge(fcntl(0, F_GETFD), 0);
-	fixture_close();
 }
 
 UNIT_LOOP(failed_open_returns_error, 0, FI_DUO_PATH_COUNT)
 {
-	static const struct fixture_attr attr;
 	struct fid_cntr *cntr = NULL;
 
-	pair_open(&attr);
 	fake.path[_i].fail_at = fake.path[_i].calls + 1;
 	ck_assert_int_eq(fi_cntr_open(fx.domain, NULL, &cntr, NULL),
 			 -FAKE_ERROR);
 	ck_assert_ptr_null(cntr);
-	fixture_close();
 }

@@ -39,14 +39,6 @@ static void expect_shared(void)
 FIXTURE_SETUP(setup_pair, wait_open, .near = true);
 FIXTURE_SETUP(setup_single, wait_open, .near = true,
 	      .threading = FI_THREAD_COMPLETION);
-FIXTURE_SETUP(setup_tcp, fixture_start, .core = "tcp",
-	      .threading = FI_THREAD_COMPLETION);
-FIXTURE_SETUP(setup_efa, fixture_start, .core = "efa",
-	      .threading = FI_THREAD_COMPLETION);
-FIXTURE_SETUP(setup_two_cqs, fixture_start, .near = true, .two_cqs = true);
-FIXTURE_SETUP(setup_device, fixture_start, .near = true, .device = true);
-FIXTURE_SETUP(setup_counter, fixture_start, .near = true,
-	      .cntr_flags = FI_RECV);
 FIXTURE_SETUP(setup_no_peer, fixture_start, .no_shm = true);
 
 static void bind_counter(void)
@@ -305,26 +297,44 @@ UNIT_TEST(counter_ends_single_lock)
 	exchange();
 }
 
-UNIT_CASE("two CQs", setup_two_cqs, fixture_close);
+UNIT_CASE("attributes", NULL, NULL);
 
-UNIT_TEST(two_cqs_have_lock_of_domain)
+static const struct fixture_attr shared[] = {
+	{ .near = true, .two_cqs = true },
+	{ .near = true, .device = true },
+	{ .near = true, .cntr_flags = FI_RECV },
+};
+
+UNIT_LOOP(cq_has_lock_of_domain, 0, ARRAY_SIZE(shared))
 {
+	fixture_start(&shared[_i]);
 	expect_shared();
-	ck_assert_ptr_eq(duo_cq_of(fx.tx_cq)->group, &domain_now()->group);
+	if (fx.tx_cq)
+		ck_assert_ptr_eq(duo_cq_of(fx.tx_cq)->group,
+				 &domain_now()->group);
+	fixture_close();
 }
 
-UNIT_CASE("counter", setup_counter, fixture_close);
+static const struct {
+	struct fixture_attr attr;
+	enum fi_threading core;
+} levels[] = {
+	{ { .core = "tcp", .threading = FI_THREAD_COMPLETION },
+	  FI_THREAD_COMPLETION },
+	{ { .core = "efa", .threading = FI_THREAD_COMPLETION },
+	  FI_THREAD_SAFE },
+};
 
-UNIT_TEST(counter_has_lock_of_domain)
+/*
+ * The core has the level of the application, except efa: polls of a CQ of efa
+ * change lists that all CQs of the domain share. efa locks these lists only if
+ * its domain has FI_THREAD_SAFE.
+ */
+UNIT_LOOP(core_has_level, 0, ARRAY_SIZE(levels))
 {
-	expect_shared();
-}
-
-UNIT_CASE("device", setup_device, fixture_close);
-
-UNIT_TEST(device_memory_has_lock_of_domain)
-{
-	expect_shared();
+	fixture_start(&levels[_i].attr);
+	ck_assert_int_eq(fake.core_threading, levels[_i].core);
+	fixture_close();
 }
 
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
@@ -344,22 +354,4 @@ UNIT_TEST(receive_survives_join)
 	far("text");
 	expect_recv(&slot[0], "text", remote);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
-}
-
-UNIT_CASE("core without shared lists", setup_tcp, fixture_close);
-
-UNIT_TEST(core_has_level_of_application)
-{
-	ck_assert_int_eq(fake.core_threading, FI_THREAD_COMPLETION);
-}
-
-UNIT_CASE("core with shared lists", setup_efa, fixture_close);
-
-/*
- * Polls of a CQ of efa change lists that all CQs of the domain share. efa locks
- * these lists only if its domain has FI_THREAD_SAFE.
- */
-UNIT_TEST(efa_has_locks)
-{
-	ck_assert_int_eq(fake.core_threading, FI_THREAD_SAFE);
 }
