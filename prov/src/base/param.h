@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Checks of values of parameters, for modules and fi_duo_info. libfabric reads
- * "abc" as 0 and "5x" as 5 without a warning.
+ * Checks of values and names of parameters, for modules and fi_duo_info.
+ * libfabric reads "abc" as 0 and "5x" as 5 without a warning.
  */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline bool duo_param_is_number(const char *text)
 {
@@ -20,6 +21,32 @@ static inline bool duo_param_is_number(const char *text)
 	errno = 0;
 	strtoull(text, &end, 0);
 	return isdigit((unsigned char)*text) && !*end && !errno;
+}
+
+/*
+ * Returns the new name of a parameter if the first `len` bytes of `variable`
+ * are its former name; otherwise NULL.
+ */
+static inline const char *duo_param_renamed(const char *variable, size_t len)
+{
+	static const char *const names[][2] = {
+		{ "FI_OFI_DUO_USE_SHM", "FI_OFI_DUO_LOCAL" },
+		{ "FI_OFI_DUO_PEER", "FI_OFI_DUO_LOCAL" },
+		{ "FI_OFI_DUO_LAZY_POLLS", "FI_OFI_DUO_DEFER_POLLS" },
+		{ "FI_OFI_DUO_LAZY_TIME", "FI_OFI_DUO_DEFER_US" },
+		{ "FI_OFI_DUO_CORE_INTERVAL", "FI_OFI_DUO_CORE_POLL_INTERVAL" },
+		{ "FI_OFI_DUO_WAIT_INTERVAL", "FI_OFI_DUO_WAIT_POLL_US" },
+		{ "FI_OFI_DUO_NEAR_MEMORY", "FI_OFI_DUO_RING_MEMORY" },
+		{ "FI_NEAR_MEMORY", "FI_NEAR_RING_MEMORY" },
+		{ "FI_NEAR_YIELD", "FI_NEAR_YIELD_POLLS" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strlen(names[i][0]) == len &&
+		    !strncmp(names[i][0], variable, len))
+			return names[i][1];
+	return NULL;
 }
 
 #endif /* DUO_PARAM_H */
