@@ -113,13 +113,7 @@ void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 	TAILQ_CONCAT(&ep->rx.unresolved, &found, link);
 }
 
-/*
- * Starts to receive the unresolved message msg into the buffers of rx, a
- * receive in no queue. Copies rx's buffers and context to msg, because the
- * transport refers to msg. Frees rx. False: no memory; rx has ended with an
- * error, and msg is still unresolved.
- */
-static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
+bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 {
 	const struct duo_recv recv = {
 		.kind = rx->kind,
@@ -136,7 +130,7 @@ static bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	if (!started)
 		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
 	if (!started && rx->multi)
-		duo_multi_end(rx);
+		duo_multi_end(rx->owner);
 	duo_rx_release(&rx->ep->pool, rx);
 	return started;
 }
@@ -195,7 +189,7 @@ static void duo_arrival_truncated(struct duo_rx *rx,
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &err, -1);
 	if (rx->multi)
-		duo_multi_end(rx);
+		duo_multi_end(rx->owner);
 }
 
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
@@ -238,5 +232,5 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);
 	if (rx->multi)
-		duo_multi_end(rx);
+		duo_multi_end(rx->owner);
 }

@@ -64,6 +64,13 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
+ * Starts to receive the unexpected or unresolved message msg into the buffers
+ * of rx, a receive in no queue. Copies rx's buffers and context to msg, because
+ * the transport refers to msg. Frees rx. False: no memory; rx has ended with an
+ * error, and msg is unchanged.
+ */
+bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
+/*
  * Starts to receive the messages that match ready remainders, by
  * duo_multi_resume(). Then, if there are unresolved messages, or it is time for
  * a planned scan of the registry (map->retry), scans the registry and matches

@@ -11,11 +11,6 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-bool duo_multi_has_space(const struct duo_ep *ep, size_t left)
-{
-	return left && left >= ep->multi.min_space;
-}
-
 void duo_multi_close(struct duo_rx *owner)
 {
 	assert(owner->open);
@@ -24,7 +19,21 @@ void duo_multi_close(struct duo_rx *owner)
 	duo_lazy_unblock(owner->ep);
 }
 
-void duo_multi_release(struct duo_rx *owner)
+void duo_multi_free(struct duo_rx *owner)
+{
+	struct duo_ep *ep = owner->ep;
+
+	assert(!owner->open);
+	TAILQ_REMOVE(&ep->multi.buffers, owner, link);
+	duo_rx_release(&ep->pool, owner);
+}
+
+/*
+ * Returns a closed buffer without sub-receives to the application: writes a
+ * completion with FI_MULTI_RECV, or an error if the buffer was canceled. Frees
+ * owner.
+ */
+static void duo_multi_release(struct duo_rx *owner)
 {
 	struct duo_ep *ep = owner->ep;
 	const struct fi_cq_tagged_entry released = {
@@ -32,7 +41,6 @@ void duo_multi_release(struct duo_rx *owner)
 		.flags = FI_MULTI_RECV,
 	};
 
-	assert(!owner->open);
 	ep->rx.failed += owner->canceled;
 	if (owner->canceled)
 		duo_cq_push_own_err(ep->rx_cq, owner->context,
@@ -40,21 +48,20 @@ void duo_multi_release(struct duo_rx *owner)
 				    0, FI_ADDR_UNSPEC, FI_ECANCELED);
 	else
 		duo_cq_push(ep->rx_cq, &released, FI_ADDR_NOTAVAIL);
-	TAILQ_REMOVE(&ep->multi.buffers, owner, link);
-	duo_rx_release(&ep->pool, owner);
+	duo_multi_free(owner);
 }
 
-void duo_multi_end(struct duo_rx *rx)
+void duo_multi_end(struct duo_rx *owner)
 {
-	if (!--rx->owner->refs)
-		duo_multi_release(rx->owner);
+	if (!--owner->refs)
+		duo_multi_release(owner);
 }
 
-void duo_multi_abort(struct duo_rx *rx)
+void duo_multi_abort(struct duo_rx *owner)
 {
-	if (rx->owner->open)
-		duo_multi_close(rx->owner);
-	duo_multi_end(rx);
+	if (owner->open)
+		duo_multi_close(owner);
+	duo_multi_end(owner);
 }
 
 /*
@@ -66,19 +73,17 @@ void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
 {
 	struct duo_rx *owner = rx->owner;
-	struct duo_ep *ep = rx->ep;
+	bool last = owner->wanted && owner->refs == 1 && !owner->canceled;
 
 	entry->buf = rx->iov.iov_base;
-	if (owner->wanted && owner->refs == 1 && !owner->canceled) {
+	if (last)
 		entry->flags |= FI_MULTI_RECV;
-		duo_cq_push(ep->rx_cq, entry, src);
-		TAILQ_REMOVE(&ep->multi.buffers, owner, link);
-		duo_rx_release(&ep->pool, owner);
-		return;
-	}
 	if (owner->wanted)
-		duo_cq_push(ep->rx_cq, entry, src);
-	duo_multi_end(rx);
+		duo_cq_push(rx->ep->rx_cq, entry, src);
+	if (last)
+		duo_multi_free(owner);
+	else
+		duo_multi_end(owner);
 }
 
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
@@ -108,13 +113,7 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 	return rx;
 }
 
-/*
- * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, which is in no queue yet. NULL: the buffer is closed. If it was
- * open, this function has closed it, because too little space or no receive
- * entry is left.
- */
-static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
+struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
 	struct duo_rx *owner = rx->owner, *rest = NULL;
 	char *buf = rx->iov.iov_base;
@@ -126,48 +125,13 @@ static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 	rx->iov.iov_len = len;
 	if (!owner->open)
 		return NULL;
-	if (duo_multi_has_space(rx->ep, left))
+	if (left && left >= rx->ep->multi.min_space)
 		rest = duo_multi_sub(owner, buf + len, left, rx->desc);
 	if (rest)
 		rest->seq = rx->seq;
 	else
 		duo_multi_close(owner);
 	return rest;
-}
-
-static bool duo_multi_take_back(struct duo_rx *rx, size_t msg_size)
-{
-	struct duo_match *match = &rx->ep->match[DUO_MSG];
-	const struct duo_want want = duo_rx_want(rx);
-	struct duo_rx *rest;
-
-	duo_match_unpost(match, rx);
-	if (!duo_lazy_recall(rx))
-		return false;
-	rest = duo_multi_cut(rx, msg_size);
-	if (!rest)
-		return true;
-	duo_match_repost(match, rest);
-	if (duo_recv_core_may(rx->ep, &want))
-		duo_lazy_insert(rest);
-	return true;
-}
-
-bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
-{
-	struct duo_match *match = &rx->ep->match[DUO_MSG];
-	struct duo_rx *rest;
-
-	if (rx->on_core)
-		return duo_multi_take_back(rx, msg_size);
-	rest = duo_multi_cut(rx, msg_size);
-	if (rest) {
-		duo_match_post_before(match, rx, rest);
-		duo_lazy_add_before(rx, rest);
-	}
-	duo_match_unpost(match, rx);
-	duo_lazy_drop(rx);
-	return true;
 }
 
 static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
@@ -210,10 +174,27 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 	return false;
 }
 
+/* Posts the remainder rx, to the core later or never. */
 static void duo_multi_defer(struct duo_rx *rx)
 {
 	duo_match_repost(&rx->ep->match[DUO_MSG], rx);
-	duo_lazy_insert(rx);
+	if (duo_multi_core_may(rx->owner))
+		duo_lazy_insert(rx);
+}
+
+bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
+{
+	bool on_core = rx->on_core;
+	struct duo_rx *rest;
+
+	duo_match_unpost(&rx->ep->match[DUO_MSG], rx);
+	duo_lazy_drop(rx);
+	if (on_core && !duo_lazy_recall(rx))
+		return false;
+	rest = duo_multi_cut(rx, msg_size);
+	if (rest)
+		duo_multi_defer(rest);
+	return true;
 }
 
 void duo_multi_to_core(struct duo_rx *rx)
@@ -223,7 +204,7 @@ void duo_multi_to_core(struct duo_rx *rx)
 	if (duo_lazy_precedes(rx) || duo_multi_blocks(rx)) {
 		duo_multi_defer(rx);
 	} else if (duo_lazy_post(rx)) {
-		duo_multi_abort(rx);
+		duo_multi_abort(rx->owner);
 		duo_rx_release(&ep->pool, rx);
 	} else if (duo_recv_final(rx)) {
 		duo_rx_become(rx, DUO_RX_CORE);
@@ -232,14 +213,7 @@ void duo_multi_to_core(struct duo_rx *rx)
 	}
 }
 
-/*
- * True if an unexpected message matches the remainder rx. This message arrived
- * while the core had the previous remainder, and must be received before later
- * messages. Only duo_multi_resume() may start to receive this message: this
- * function may run within a callback of the local transport, where no receive
- * may start.
- */
-static bool duo_multi_awaited(const struct duo_rx *rx)
+bool duo_multi_awaited(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
 
@@ -317,6 +291,6 @@ void duo_multi_core_failed(struct duo_rx *rx,
 		ep->rx.failed++;
 		duo_cq_push_err(ep->rx_cq, entry, FI_DUO_CORE);
 	}
-	duo_multi_abort(rx);
+	duo_multi_abort(rx->owner);
 	duo_multi_post_blocked(rx);
 }

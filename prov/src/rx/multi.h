@@ -73,26 +73,35 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/* Drops rx's reference to its buffer. The last drop releases the buffer. */
-void duo_multi_end(struct duo_rx *rx);
-/* Closes the buffer of the failed remainder rx, and drops rx's reference. */
-void duo_multi_abort(struct duo_rx *rx);
+/*
+ * Drops a sub-receive's reference to its buffer. The last drop releases the
+ * buffer.
+ */
+void duo_multi_end(struct duo_rx *owner);
+/* Closes the buffer of a failed remainder, and drops its reference. */
+void duo_multi_abort(struct duo_rx *owner);
 
 /* The functions below are for multi.c and multi_post.c only. */
 
-/* True if a buffer stays open when it has `left` unused bytes. */
-bool duo_multi_has_space(const struct duo_ep *ep, size_t left);
 /* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
 struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 			     void *desc);
+/*
+ * Cuts the sub-receive rx to a message of len bytes. Returns the next
+ * remainder, which is in no queue yet. NULL: the buffer is closed. If it was
+ * open, this function has closed it, because too little space or no receive
+ * entry is left.
+ */
+struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len);
 /* Closes the buffer: no further message matches it. */
 void duo_multi_close(struct duo_rx *owner);
+/* Frees the owner entry of a closed buffer. */
+void duo_multi_free(struct duo_rx *owner);
 /*
- * Returns a closed buffer without sub-receives to the application: writes a
- * completion with FI_MULTI_RECV, or an error if the buffer was canceled. Frees
- * owner.
+ * True if an unexpected message matches the remainder rx. This message must be
+ * received before later messages.
  */
-void duo_multi_release(struct duo_rx *owner);
+bool duo_multi_awaited(const struct duo_rx *rx);
 /*
  * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
  * and frees rx. Usually all receives that were posted before the buffer are

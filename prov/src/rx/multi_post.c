@@ -7,91 +7,46 @@
 
 #include "core/lazy.h"
 #include "core/when.h"
+#include "rx/arrive.h"
 #include "rx/multi.h"
 #include "rx/recv.h"
 
 /*
- * Starts to receive the unexpected message msg into the remainder rx, which
- * must be in no queue. Returns
- * - 0: rx has the remaining space, and is the next remainder
- * - 1: no space is left. The caller must free rx, but not call duo_multi_end(),
- *   because msg has taken over the reference of rx to the owner
- * - an error: nothing has changed
+ * Starts to receive the unexpected messages that match the remainder rx, which
+ * must be in no queue. Returns the next remainder; NULL: the buffer is closed,
+ * because too little space is left, or because there was no memory.
  */
-static int duo_multi_start(struct duo_rx *rx, struct duo_rx *msg)
+static struct duo_rx *duo_multi_start_all(struct duo_rx *rx)
 {
-	struct duo_rx *owner = rx->owner;
-	size_t len = duo_min(msg->peer.msg_size, rx->iov.iov_len);
-	bool last = !duo_multi_has_space(rx->ep, rx->iov.iov_len - len);
-	const struct iovec iov = { rx->iov.iov_base, len };
-	const struct duo_recv recv = {
-		.kind = DUO_MSG,
-		.iov = &iov,
-		.desc = &rx->desc,
-		.count = 1,
-		.want = duo_rx_want(rx),
-		.context = rx->context,
-		.flags = rx->flags,
-		.multi = owner,
-	};
-	int ret;
-
-	/* duo_recv_start() reads refs and open if it completes msg */
-	owner->refs += !last;
-	owner->open = !last;
-	ret = duo_recv_start(msg, &recv);
-	if (ret) {
-		owner->refs -= !last;
-		owner->open = true;
-		return ret;
-	}
-	rx->iov.iov_base = (char *) rx->iov.iov_base + len;
-	rx->iov.iov_len -= len;
-	if (last) {
-		rx->ep->multi.open--;
-		duo_lazy_unblock(rx->ep);
-	}
-	return last;
-}
-
-/*
- * Calls duo_multi_start() for the unexpected messages that match rx, while the
- * calls return 0. Returns the last call's result; 0 if no message matches. Sets
- * *started if a call has started to receive a message.
- */
-static int duo_multi_start_all(struct duo_rx *rx, bool *started)
-{
-	struct duo_match *match = &rx->ep->match[DUO_MSG];
+	struct duo_ep *ep = rx->ep;
 	const struct duo_want want = duo_rx_want(rx);
-	struct duo_rx *msg;
-	int ret = 0;
+	struct duo_rx *msg, *rest;
+	bool started;
 
-	while (!ret && (msg = duo_match_unexp(match, &want))) {
-		ret = duo_multi_start(rx, msg);
-		if (ret >= 0)
-			*started = true;
+	while (rx && (msg = duo_match_unexp(&ep->match[DUO_MSG], &want))) {
+		rest = duo_multi_cut(rx, msg->peer.msg_size);
+		started = duo_arrival_adopt(msg, rx);
+		rx = rest;
+		if (!started && rx) {
+			/* msg stays unexpected, so rx must not be posted */
+			duo_multi_abort(rx->owner);
+			duo_rx_release(&ep->pool, rx);
+			return NULL;
+		}
 	}
-	return ret;
+	return rx;
 }
 
 void duo_multi_resume(struct duo_ep *ep)
 {
 	struct duo_rx *rx;
-	bool started;
-	int ret;
 
 	while ((rx = TAILQ_FIRST(&ep->multi.ready))) {
 		TAILQ_REMOVE(&ep->multi.ready, rx, link);
 		ep->group->pending--;
-		ret = duo_multi_start_all(rx, &started);
-		if (!ret) {
+		rx = duo_multi_start_all(rx);
+		if (rx)
 			duo_multi_to_core(rx);
-			continue;
-		}
-		if (ret < 0)	/* no memory, but near returns -FI_EAGAIN */
-			duo_recv_fail(rx, FI_ENOMEM);
-		else
-			duo_rx_release(&ep->pool, rx);
 	}
 }
 
@@ -132,30 +87,9 @@ static int duo_multi_check(const struct duo_ep *ep,
 	return 0;
 }
 
-/*
- * Closes a new buffer whose remainder could not be posted because of the error
- * ret. started: a message has already been received into the buffer, or is
- * being received.
- * - If so, returns 0. The end of the last such message releases the buffer.
- * - Otherwise frees the owner entry and returns ret.
- */
-static ssize_t duo_multi_not_posted(struct duo_rx *owner, bool started, int ret)
-{
-	duo_multi_close(owner);
-	if (!started) {
-		TAILQ_REMOVE(&owner->ep->multi.buffers, owner, link);
-		duo_rx_release(&owner->ep->pool, owner);
-		return ret;
-	}
-	if (!--owner->refs)
-		duo_multi_release(owner);
-	return 0;
-}
-
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *owner, *rx;
-	bool started = false;
 	int ret = duo_multi_check(ep, recv);
 
 	if (ret)
@@ -165,14 +99,18 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 		return -FI_EAGAIN;
 	rx = duo_multi_sub(owner, recv->iov->iov_base, recv->iov->iov_len,
 			   recv->desc ? recv->desc[0] : NULL);
-	if (!rx)
-		return duo_multi_not_posted(owner, false, -FI_EAGAIN);
-	ret = duo_multi_start_all(rx, &started);
-	if (ret)
-		duo_rx_release(&ep->pool, rx);
-	else
-		ret = duo_recv_place(rx);
-	return ret < 0 ? duo_multi_not_posted(owner, started, ret) : 0;
+	if (rx && duo_multi_awaited(rx)) {
+		rx = duo_multi_start_all(rx);
+		if (rx && duo_recv_place(rx))
+			duo_multi_abort(owner);
+		return 0;
+	}
+	ret = rx ? duo_recv_place(rx) : -FI_EAGAIN;
+	if (ret) {
+		duo_multi_close(owner);
+		duo_multi_free(owner);
+	}
+	return ret;
 }
 
 static void duo_multi_cancel_owner(struct duo_rx *owner)
@@ -190,9 +128,9 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	duo_lazy_drop(rx);
 	duo_multi_cancel_owner(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		/* the core has matched rx: rx's end calls duo_multi_end() */
+		/* the core has matched rx: rx's end drops its reference */
 		return 0;
-	duo_multi_end(rx);
+	duo_multi_end(rx->owner);
 	duo_rx_release(&ep->pool, rx);
 	if (on_core)
 		duo_lazy_flush(ep);
@@ -206,7 +144,7 @@ static void duo_multi_cancel_ready(struct duo_rx *rx)
 	TAILQ_REMOVE(&ep->multi.ready, rx, link);
 	ep->group->pending--;
 	duo_multi_cancel_owner(rx->owner);
-	duo_multi_end(rx);
+	duo_multi_end(rx->owner);
 	duo_rx_release(&ep->pool, rx);
 }
 
@@ -228,7 +166,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
-	/* the core has matched the remainder; its end calls duo_multi_end() */
+	/* the core has matched the remainder; its end drops its reference */
 	duo_multi_cancel_owner(owner);
 	return 0;
 }

@@ -111,7 +111,7 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 
 	duo_cq_push_rx_err(ep->rx_cq, rx, err);
 	if (rx->multi)
-		duo_multi_abort(rx);
+		duo_multi_abort(rx->owner);
 	duo_rx_release(&ep->pool, rx);
 }
 

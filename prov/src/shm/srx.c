@@ -94,7 +94,7 @@ static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 		}
 		duo_cq_push_rx_err(ep->rx_cq, rx, FI_ENOMEM);
 		if (rx->multi)
-			duo_multi_end(rx);
+			duo_multi_end(rx->owner);
 		duo_rx_release(&ep->pool, rx);
 	}
 	return rx;
