@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Handles messages that match multi-receive buffers; see multi.h. */
+/* Multi-receive buffers; see multi.h. */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
 #include "core/lazy.h"
 #include "core/when.h"
+#include "rx/arrive.h"
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-void duo_multi_close(struct duo_rx *owner)
+/* Closes the buffer: no further message matches it. */
+static void duo_multi_close(struct duo_rx *owner)
 {
 	assert(owner->open);
 	owner->open = false;
@@ -19,7 +21,8 @@ void duo_multi_close(struct duo_rx *owner)
 	duo_lazy_unblock(owner->ep);
 }
 
-void duo_multi_free(struct duo_rx *owner)
+/* Frees the owner entry of a closed buffer. */
+static void duo_multi_free(struct duo_rx *owner)
 {
 	struct duo_ep *ep = owner->ep;
 
@@ -86,8 +89,9 @@ void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_multi_end(owner);
 }
 
-struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
-			     void *desc)
+/* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
+static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
+				    size_t len, void *desc)
 {
 	const struct iovec iov = { buf, len };
 	struct duo_ep *ep = owner->ep;
@@ -113,7 +117,12 @@ struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
 	return rx;
 }
 
-struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
+/*
+ * Cuts the sub-receive rx to a message of len bytes. Returns the next
+ * remainder, in no queue. NULL: the buffer is closed; if it was open, it had too
+ * little space, or there was no receive entry.
+ */
+static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
 	struct duo_rx *owner = rx->owner, *rest = NULL;
 	char *buf = rx->iov.iov_base;
@@ -197,7 +206,13 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 	return true;
 }
 
-void duo_multi_to_core(struct duo_rx *rx)
+/*
+ * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
+ * and frees rx. Usually all receives that were posted before the buffer are
+ * already on the core. If duo_lazy_readmit() has deferred one of them that
+ * overlaps with rx, or that blocks rx by now, defers rx behind it.
+ */
+static void duo_multi_to_core(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -213,7 +228,11 @@ void duo_multi_to_core(struct duo_rx *rx)
 	}
 }
 
-bool duo_multi_awaited(const struct duo_rx *rx)
+/*
+ * True if an unexpected message matches the remainder rx. This message must be
+ * received before later messages.
+ */
+static bool duo_multi_awaited(const struct duo_rx *rx)
 {
 	const struct duo_want want = duo_rx_want(rx);
 
@@ -293,4 +312,148 @@ void duo_multi_core_failed(struct duo_rx *rx,
 	}
 	duo_multi_abort(rx->owner);
 	duo_multi_post_blocked(rx);
+}
+
+/*
+ * Starts to receive the unexpected messages that match the remainder rx, which
+ * must be in no queue. Returns the next remainder; NULL: the buffer is closed,
+ * because too little space is left, or because there was no memory.
+ */
+static struct duo_rx *duo_multi_start_all(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	const struct duo_want want = duo_rx_want(rx);
+	struct duo_rx *msg, *rest;
+	bool started;
+
+	while (rx && (msg = duo_match_unexp(&ep->match[DUO_MSG], &want))) {
+		rest = duo_multi_cut(rx, msg->peer.msg_size);
+		started = duo_arrival_adopt(msg, rx);
+		rx = rest;
+		if (!started && rx) {
+			/* msg stays unexpected, so rx must not be posted */
+			duo_multi_abort(rx->owner);
+			duo_rx_release(&ep->pool, rx);
+			return NULL;
+		}
+	}
+	return rx;
+}
+
+static void duo_multi_unready(struct duo_rx *rx)
+{
+	TAILQ_REMOVE(&rx->ep->multi.ready, rx, link);
+	rx->ep->group->pending--;
+}
+
+void duo_multi_resume(struct duo_ep *ep)
+{
+	struct duo_rx *rx;
+
+	while ((rx = TAILQ_FIRST(&ep->multi.ready))) {
+		duo_multi_unready(rx);
+		rx = duo_multi_start_all(rx);
+		if (rx)
+			duo_multi_to_core(rx);
+	}
+}
+
+static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
+				      const struct duo_recv *recv)
+{
+	struct duo_rx *owner = duo_rx_alloc(&ep->pool);
+
+	if (!owner)
+		return NULL;
+	owner->kind = DUO_MSG;
+	duo_rx_become(owner, DUO_RX_OWNER);
+	owner->context = recv->context;
+	owner->flags = recv->flags;
+	owner->wanted = !(ep->rx.special & DUO_RX_SELECTIVE) ||
+			recv->flags & FI_COMPLETION;
+	owner->multi = false;
+	owner->addr = recv->want.addr;
+	owner->tag = recv->want.tag;
+	owner->ignore = recv->want.ignore;
+	owner->seq = ep->match[DUO_MSG].seq++;
+	owner->refs = 0;
+	owner->open = true;
+	owner->canceled = false;
+	owner->local_only = duo_recv_local_only(owner);
+	TAILQ_INSERT_TAIL(&ep->multi.buffers, owner, link);
+	ep->multi.open++;
+	return owner;
+}
+
+ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
+{
+	struct duo_rx *owner, *rx;
+	int ret;
+
+	owner = duo_multi_owner(ep, recv);
+	if (!owner)
+		return -FI_EAGAIN;
+	rx = duo_multi_sub(owner, recv->iov->iov_base, recv->iov->iov_len,
+			   recv->desc ? recv->desc[0] : NULL);
+	if (rx && duo_multi_awaited(rx)) {
+		rx = duo_multi_start_all(rx);
+		if (rx && duo_recv_place(rx))
+			duo_multi_abort(owner);
+		return 0;
+	}
+	ret = rx ? duo_recv_place(rx) : -FI_EAGAIN;
+	if (ret) {
+		duo_multi_close(owner);
+		duo_multi_free(owner);
+	}
+	return ret;
+}
+
+static void duo_multi_cancel_owner(struct duo_rx *owner)
+{
+	owner->canceled = true;
+	duo_multi_close(owner);
+}
+
+ssize_t duo_multi_cancel(struct duo_rx *rx)
+{
+	struct duo_ep *ep = rx->ep;
+	bool on_core = rx->on_core;
+
+	if (rx->state == DUO_RX_READY) {
+		duo_multi_unready(rx);
+	} else {
+		duo_match_unpost(&ep->match[DUO_MSG], rx);
+		duo_lazy_drop(rx);
+	}
+	duo_multi_cancel_owner(rx->owner);
+	if (on_core && !duo_lazy_recall(rx))
+		/* the core has matched rx: rx's end drops its reference */
+		return 0;
+	duo_multi_end(rx->owner);
+	duo_rx_release(&ep->pool, rx);
+	if (on_core)
+		duo_lazy_flush(ep);
+	return 0;
+}
+
+ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
+{
+	struct duo_rx *owner, *rx;
+
+	TAILQ_FOREACH(owner, &ep->multi.buffers, link) {
+		if (owner->open && owner->context == context)
+			break;
+	}
+	if (!owner)
+		return -FI_ENOENT;
+	TAILQ_FOREACH(rx, &ep->multi.ready, link) {
+		if (rx->owner == owner)
+			return duo_multi_cancel(rx);
+	}
+	if (duo_recv_final(owner))
+		return -FI_ENOENT; /* the core cannot cancel the remainder */
+	/* the core has matched the remainder; its end drops its reference */
+	duo_multi_cancel_owner(owner);
+	return 0;
 }

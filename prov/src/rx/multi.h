@@ -2,23 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * FI_MULTI_RECV. A buffer has an owner entry, which is in no queue, and a
- * sub-receive for each message. One sub-receive is posted: the remainder, which
- * has all unused space. When a message matches, the remainder is cut to the
- * message's size. The space behind the message becomes the next remainder, at
- * the same place of the queue. ofi_duo never passes FI_MULTI_RECV to the core.
+ * FI_MULTI_RECV: docs/matching.md, "Multi-receive buffers". A buffer has an
+ * owner entry, which is in no queue, and a sub-receive for each message. The
+ * last sub-receive that ends releases the buffer. The *remainder* is the
+ * sub-receive with all unused space. It is posted or, if an unexpected message
+ * matches it, *ready* (in ep->multi.ready) until duo_multi_resume().
  *
- * The size of a local message is available at the match, so the next remainder
- * is posted at once. The core reports the size only at the end of a receive.
- * Until then no other message can match the buffer.
- *
- * If an unexpected local message then matches the next remainder, the remainder
- * is *ready* (in ep->multi.ready), not posted: duo_multi_resume() first starts
- * to receive the message into the remainder.
- *
- * The last sub-receive that ends releases the buffer. Lock: the group's. Order
- * of buffers and receives: docs/matching.md. Cost: two entries per buffer, and
- * one per message.
+ * Lock: the group's. Cost: two entries per buffer, and one per message.
  */
 #ifndef DUO_MULTI_H
 #define DUO_MULTI_H
@@ -27,9 +17,9 @@
 
 struct duo_recv;
 
-/* multi_post.c: calls of the application */
+/* Posts a buffer. Returns 0 or an error. */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
-/* Cancels the buffer whose posted remainder is rx. Returns 0. */
+/* Cancels the buffer whose posted or ready remainder is rx. Returns 0. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 /*
  * Cancels the open buffer with this context. The buffer's remainder must not be
@@ -45,8 +35,6 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
  */
 void duo_multi_resume(struct duo_ep *ep);
 
-/* multi.c: handling of messages */
-
 /*
  * True if the core must not get rx yet, because an earlier open buffer or an
  * earlier blocked receive could match the same message.
@@ -59,10 +47,7 @@ bool duo_multi_blocks(const struct duo_rx *rx);
  * the caller must try the next receive.
  */
 bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
-/*
- * Reports the completion of the sub-receive rx, and drops rx's reference to its
- * buffer, see duo_multi_end().
- */
+/* Reports the completion of the sub-receive rx, and drops its reference. */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /*
@@ -80,35 +65,5 @@ void duo_multi_core_failed(struct duo_rx *rx,
 void duo_multi_end(struct duo_rx *owner);
 /* Closes the buffer of a failed remainder, and drops its reference. */
 void duo_multi_abort(struct duo_rx *owner);
-
-/* The functions below are for multi.c and multi_post.c only. */
-
-/* Returns a new sub-receive of the buffer, in no queue. NULL: no free entry. */
-struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf, size_t len,
-			     void *desc);
-/*
- * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, which is in no queue yet. NULL: the buffer is closed. If it was
- * open, this function has closed it, because too little space or no receive
- * entry is left.
- */
-struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len);
-/* Closes the buffer: no further message matches it. */
-void duo_multi_close(struct duo_rx *owner);
-/* Frees the owner entry of a closed buffer. */
-void duo_multi_free(struct duo_rx *owner);
-/*
- * True if an unexpected message matches the remainder rx. This message must be
- * received before later messages.
- */
-bool duo_multi_awaited(const struct duo_rx *rx);
-/*
- * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
- * and frees rx. Usually all receives that were posted before the buffer are
- * already on the core. If duo_lazy_readmit() has deferred one of them that
- * overlaps with rx, defers rx behind it. Also defers rx if that receive blocks
- * rx by now, because it is an open buffer or is blocked itself.
- */
-void duo_multi_to_core(struct duo_rx *rx);
 
 #endif /* DUO_MULTI_H */

@@ -265,7 +265,11 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 		return -FI_EBADFLAGS;
 	if ((recv->flags & DUO_RECV_FLAGS) == FI_DISCARD)
 		return -FI_EBADFLAGS;
-	if (recv->count > ep->rx.iov_limit || (recv->count && !recv->iov))
+	if (recv->flags & FI_MULTI_RECV &&
+	    (recv->kind != DUO_MSG || !(ep->caps & FI_MULTI_RECV)))
+		return -FI_EBADFLAGS;
+	if (recv->count > ep->rx.iov_limit || (recv->count && !recv->iov) ||
+	    (recv->flags & FI_MULTI_RECV && recv->count != 1))
 		return -FI_EINVAL;
 	if (duo_recv_when(ep, &recv->want) == DUO_RECV_NO_SOURCE)
 		return -FI_EINVAL;
