@@ -126,10 +126,10 @@ void duo_match_repost(struct duo_match *match, struct duo_rx *rx)
 	duo_rx_become(rx, DUO_RX_POSTED);
 	DUO_RX_INSERT(&match->posted, rx, link);
 	match->posted_count++;
-	if (!match->by_want.on)
-		return;
-	wants = duo_match_want_list(match, rx);
-	DUO_RX_INSERT(wants, rx, key_link);
+	if (match->by_want.on) {
+		wants = duo_match_want_list(match, rx);
+		DUO_RX_INSERT(wants, rx, key_link);
+	}
 }
 
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx)
@@ -181,8 +181,10 @@ static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag)
 {
-	struct duo_rx *rx, *best = NULL;
+	struct duo_rx *rx = TAILQ_FIRST(&match->posted), *best = NULL;
 
+	if (!rx || duo_rx_matches(rx, addr, tag))
+		return rx;
 	if (match->posted_count > DUO_MATCH_LINEAR && !match->by_want.on)
 		duo_match_index_posted(match);
 	if (match->posted_count > DUO_MATCH_LINEAR && match->by_want.on) {
@@ -194,23 +196,10 @@ struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 		duo_match_earlier(&match->wild, addr, tag, &best);
 		return best;
 	}
-	TAILQ_FOREACH(rx, &match->posted, link) {
+	TAILQ_FOREACH(rx, &match->posted, link)
 		if (duo_rx_matches(rx, addr, tag))
-			return rx;
-	}
-	return NULL;
-}
-
-static struct duo_rx *duo_match_unexp_linear(struct duo_match *match,
-					     const struct duo_want *want)
-{
-	struct duo_rx *rx;
-
-	TAILQ_FOREACH(rx, &match->unexp, link) {
-		if (duo_want_matches(want, rx->addr, rx->tag))
-			return rx;
-	}
-	return NULL;
+			break;
+	return rx;
 }
 
 struct duo_rx *duo_match_unexp(struct duo_match *match,
@@ -218,37 +207,36 @@ struct duo_rx *duo_match_unexp(struct duo_match *match,
 {
 	const struct duo_rx_list *list;
 	struct duo_rx *rx;
+	bool indexed = match->by_source.on &&
+		       match->unexp_count > DUO_MATCH_LINEAR;
 
-	if (!match->by_source.on || match->unexp_count <= DUO_MATCH_LINEAR)
-		return duo_match_unexp_linear(match, want);
-	if (duo_match_wild(match, want->ignore))
+	if (indexed && duo_match_wild(match, want->ignore))
 		duo_match_learn(match, want->ignore);
-	if (duo_match_wild(match, want->ignore))
-		return duo_match_unexp_linear(match, want);
-
-	if (want->addr == FI_ADDR_UNSPEC) {
-		list = duo_bucket(match, &match->by_tag, 0, want->tag);
-		TAILQ_FOREACH(rx, list, tag_link) {
+	if (!indexed || duo_match_wild(match, want->ignore)) {
+		TAILQ_FOREACH(rx, &match->unexp, link)
 			if (duo_want_matches(want, rx->addr, rx->tag))
-				return rx;
-		}
-		return NULL;
+				break;
+	} else if (want->addr == FI_ADDR_UNSPEC) {
+		list = duo_bucket(match, &match->by_tag, 0, want->tag);
+		TAILQ_FOREACH(rx, list, tag_link)
+			if (duo_want_matches(want, rx->addr, rx->tag))
+				break;
+	} else {
+		list = duo_bucket(match, &match->by_source, want->addr,
+				  want->tag);
+		TAILQ_FOREACH(rx, list, key_link)
+			if (duo_want_matches(want, rx->addr, rx->tag))
+				break;
 	}
-	list = duo_bucket(match, &match->by_source, want->addr, want->tag);
-	TAILQ_FOREACH(rx, list, key_link) {
-		if (duo_want_matches(want, rx->addr, rx->tag))
-			return rx;
-	}
-	return NULL;
+	return rx;
 }
 
 struct duo_rx *duo_match_context(struct duo_match *match, void *context)
 {
 	struct duo_rx *rx;
 
-	TAILQ_FOREACH(rx, &match->posted, link) {
+	TAILQ_FOREACH(rx, &match->posted, link)
 		if (rx->context == context)
-			return rx;
-	}
-	return NULL;
+			break;
+	return rx;
 }

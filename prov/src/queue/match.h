@@ -130,17 +130,12 @@ DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 	match->posted_count++;
 }
 
-DUO_INLINE void duo_match_append(struct duo_match *match, struct duo_rx *rx)
-{
-	duo_rx_become(rx, DUO_RX_POSTED);
-	duo_match_append_plain(match, rx);
-}
-
 DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
 	if (duo_match_wild(match, rx->ignore))
 		duo_match_learn(match, rx->ignore);
-	duo_match_append(match, rx);
+	duo_rx_become(rx, DUO_RX_POSTED);
+	duo_match_append_plain(match, rx);
 	if (match->by_want.on)
 		duo_match_add_want(match, rx);
 }
@@ -164,16 +159,6 @@ DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 /* Returns the oldest receive that matches this source and tag; NULL: none. */
 struct duo_rx *duo_match_posted(struct duo_match *match, fi_addr_t addr,
 				uint64_t tag);
-/* Same as duo_match_posted(), but tests the oldest receive first, inline. */
-static inline struct duo_rx *duo_match_first(struct duo_match *match,
-					     fi_addr_t addr, uint64_t tag)
-{
-	struct duo_rx *rx = TAILQ_FIRST(&match->posted);
-
-	return !rx || duo_rx_matches(rx, addr, tag) ? rx :
-	       duo_match_posted(match, addr, tag);
-}
-
 /* Returns the oldest unexpected message that matches *want; NULL: none. */
 struct duo_rx *duo_match_unexp(struct duo_match *match,
 			       const struct duo_want *want);

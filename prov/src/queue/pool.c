@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The pool of receive entries (rx.h), and address ranges (ranges.h). */
+/* Receive entries (rx.h): states and pool; address ranges (ranges.h). */
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,33 @@
 
 #include "base/log.h"
 #include "queue/rx.h"
+
+#define TO(state) (1U << DUO_RX_##state)
+
+const uint32_t duo_rx_next[DUO_RX_STATES] = {
+	[DUO_RX_FREE] = TO(POSTED) | TO(CORE) | TO(PEEK) | TO(ARRIVING) |
+			TO(OWNER) | TO(READY) | TO(MORE),
+	/* receives */
+	[DUO_RX_POSTED] =
+		TO(LOCAL) | TO(CORE) | TO(CANCELING) | TO(RETIRED) | TO(FREE),
+	[DUO_RX_LOCAL] = TO(FREE),
+	[DUO_RX_CORE] = TO(RETIRED) | TO(FREE),
+	[DUO_RX_CANCELING] = TO(CANCELED) | TO(CORE) | TO(RETIRED) | TO(FREE),
+	[DUO_RX_CANCELED] = TO(LOCAL) | TO(POSTED) | TO(FREE),
+	[DUO_RX_RETIRED] = TO(FREE),
+	/* peeks */
+	[DUO_RX_PEEK] = TO(CORE_CLAIMED) | TO(RETIRED) | TO(FREE),
+	[DUO_RX_CORE_CLAIMED] = TO(CORE),
+	/* local messages */
+	[DUO_RX_ARRIVING] = TO(UNEXP) | TO(UNRESOLVED) | TO(FREE),
+	[DUO_RX_UNEXP] = TO(LOCAL) | TO(UNRESOLVED) | TO(CLAIMED) | TO(FREE),
+	[DUO_RX_UNRESOLVED] = TO(LOCAL) | TO(UNEXP) | TO(FREE),
+	[DUO_RX_CLAIMED] = TO(LOCAL) | TO(FREE),
+	/* multi-receive buffers; second entries (DUO_RX_MORE) */
+	[DUO_RX_OWNER] = TO(FREE),
+	[DUO_RX_READY] = TO(POSTED) | TO(CORE) | TO(FREE),
+	[DUO_RX_MORE] = TO(FREE),
+};
 
 /* Makes space for `more` further ranges. Returns 0 or -FI_ENOMEM. */
 static int duo_ranges_grow(struct duo_ranges *ranges, uint32_t more)
@@ -137,6 +164,13 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
+/* Adds an entry that was never used to the free list. */
+static void duo_rx_pool_add(struct duo_rx_pool *pool, struct duo_rx *rx)
+{
+	rx->ep = pool->ep;
+	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
+}
+
 /*
  * Maps one more range, and puts the unused entries of the previous range into
  * the free list. Returns 0 or -FI_ENOMEM.
@@ -156,10 +190,8 @@ static int duo_rx_pool_grow(struct duo_rx_pool *pool)
 	pool->failed = ret;
 	if (ret)
 		return ret;
-	for (; rest < end; rest++) {
-		rest->ep = pool->ep;
-		SLIST_INSERT_HEAD(&pool->free, rest, free_link);
-	}
+	for (; rest < end; rest++)
+		duo_rx_pool_add(pool, rest);
 	return 0;
 }
 
@@ -168,12 +200,12 @@ bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count)
 	return pool->capacity - pool->live >= count || !duo_rx_pool_grow(pool);
 }
 
-struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool)
+bool duo_rx_pool_refill(struct duo_rx_pool *pool)
 {
 	if (pool->next == pool->end && duo_rx_pool_grow(pool))
-		return NULL;
-	pool->next->ep = pool->ep;
-	return pool->next++;
+		return false;
+	duo_rx_pool_add(pool, pool->next++);
+	return true;
 }
 
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,

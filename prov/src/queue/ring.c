@@ -20,10 +20,6 @@ static uint32_t duo_ring_roundup(size_t size)
 	return rounded;
 }
 
-/*
- * Allocates a ring. Its number of slots is `size`, rounded up to a power of two
- * from DUO_RING_MIN to DUO_RING_MAX. Returns 0 or -FI_ENOMEM.
- */
 int duo_ring_init(struct duo_ring *ring, size_t size)
 {
 	ring->size = duo_ring_roundup(size);
@@ -40,7 +36,7 @@ void duo_ring_fini(struct duo_ring *ring)
 	ring->slot = NULL;
 }
 
-int duo_ring_grow(struct duo_ring *ring)
+static int duo_ring_grow(struct duo_ring *ring)
 {
 	struct duo_ring_slot *slot;
 	uint32_t i, count = ring->tail - ring->head;
@@ -60,21 +56,25 @@ int duo_ring_grow(struct duo_ring *ring)
 	return 0;
 }
 
+int duo_ring_push(struct duo_ring *ring, const struct fi_cq_tagged_entry *entry,
+		  fi_addr_t src)
+{
+	bool full = ring->tail - ring->head == ring->size;
+
+	if (full && duo_ring_grow(ring))
+		return -FI_ENOMEM;
+	duo_ring_put(ring, entry, src);
+	return 0;
+}
+
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src)
 {
-	const struct duo_ring_slot *slot;
-	uint32_t head = ring->head;
+	size_t i;
 
-	if (count > ring->tail - head)
-		count = ring->tail - head;
-	ring->head += (uint32_t) count;
-	for (; head != ring->head; head++) {
-		slot = &ring->slot[head & (ring->size - 1)];
-		buf = duo_entry_write(buf, format, &slot->entry);
-		if (src)
-			*src++ = slot->src;
-	}
+	count = duo_min(count, (size_t) (ring->tail - ring->head));
+	for (i = 0; i < count; i++)
+		buf = duo_ring_read_one(ring, format, buf, src ? &src[i] : NULL);
 	return count;
 }
 

@@ -128,9 +128,18 @@ static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 	sink->count += count;
 }
 
+/*
+ * Allocates a ring with at least `size` slots, if size is up to DUO_RING_MAX.
+ * Returns 0 or -FI_ENOMEM.
+ */
 int duo_ring_init(struct duo_ring *ring, size_t size);
 void duo_ring_fini(struct duo_ring *ring);
-int duo_ring_grow(struct duo_ring *ring);
+/*
+ * Adds an entry, even to a gated ring. Returns 0; -FI_ENOMEM: the ring is full
+ * and cannot grow, and the entry is not added.
+ */
+int duo_ring_push(struct duo_ring *ring, const struct fi_cq_tagged_entry *entry,
+		  fi_addr_t src);
 
 static inline bool duo_ring_empty(const struct duo_ring *ring)
 {
@@ -182,43 +191,27 @@ static inline void duo_ring_put(struct duo_ring *ring,
 }
 
 /*
- * Adds an entry, even to a gated ring. Returns 0; -FI_ENOMEM: the ring is full
- * and cannot grow, and the entry is not added.
- */
-static inline int duo_ring_push(struct duo_ring *ring,
-				const struct fi_cq_tagged_entry *entry,
-				fi_addr_t src)
-{
-	int ret = ring->tail - ring->head == ring->size ? duo_ring_grow(ring) :
-							  0;
-
-	if (!ret)
-		duo_ring_put(ring, entry, src);
-	return ret;
-}
-
-/*
- * Moves up to `count` entries to buf. If src is not NULL, moves their sources
- * to src. Returns the number of entries moved.
- */
-size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
-		     void *buf, size_t count, fi_addr_t *src);
-
-/*
  * Moves one entry to buf. If src is not NULL, moves its source to src. The ring
- * must not be empty.
+ * must not be empty. Returns the place of the next entry in buf.
  */
-static inline void duo_ring_read_one(struct duo_ring *ring,
-				     enum fi_cq_format format, void *buf,
-				     fi_addr_t *src)
+static inline void *duo_ring_read_one(struct duo_ring *ring,
+				      enum fi_cq_format format, void *buf,
+				      fi_addr_t *src)
 {
 	const struct duo_ring_slot *slot;
 
 	slot = &ring->slot[ring->head++ & (ring->size - 1)];
-	duo_entry_write(buf, format, &slot->entry);
 	if (src)
 		*src = slot->src;
+	return duo_entry_write(buf, format, &slot->entry);
 }
+
+/*
+ * Moves up to `count` entries to buf, and their sources to src, if src is not
+ * NULL. Returns the number of entries moved.
+ */
+size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
+		     void *buf, size_t count, fi_addr_t *src);
 
 void duo_err_init(struct duo_err_list *errs);
 void duo_err_fini(struct duo_err_list *errs);
@@ -254,6 +247,7 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 {
 	return !duo_err_none(errs) && !duo_err_after(errs, ring);
 }
+
 /*
  * Moves the first error to *entry, and returns its duo_err.path. If the list is
  * empty but errs->overrun is set, stores FI_EOVERRUN in *entry and returns -1.

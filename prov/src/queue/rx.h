@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry. Its state (state.h) shows its use: posted receive,
- * unexpected message, or another. A receive with several buffers has a second
- * entry, which lists the buffers.
+ * A receive entry. Its state shows its use: posted receive, unexpected message,
+ * or another. A receive with several buffers has a second entry, which lists
+ * the buffers.
  *
  * Entries never move, so ofi_duo can test whether the context in a completion
  * of the core is the address of an entry (ranges.h). Only memory limits their
@@ -28,7 +28,6 @@
 
 #include "base/compat.h"
 #include "base/util.h"
-#include "queue/state.h"
 #include "near/near.h"
 #include "queue/ranges.h"
 
@@ -37,6 +36,48 @@
 #define DUO_RX_FIRST (1U << 14)
 /* maximum number of ranges of a pool: about 2^30 entries in all of them */
 #define DUO_RX_RANGES 16
+
+/*
+ * State of an entry. duo_rx_become() asserts that duo_rx_next[] permits a
+ * change. Diagram: docs/matching.md.
+ */
+enum duo_rx_state {
+	DUO_RX_FREE,
+	DUO_RX_POSTED,		/* receive in the posted queue */
+	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
+	/* receive that the core has matched, or that it cannot cancel */
+	DUO_RX_CORE,
+	/* receive for which ofi_duo has called the core's fi_cancel() */
+	DUO_RX_CANCELING,
+	DUO_RX_CANCELED, /* receive that the core has reported as canceled */
+	DUO_RX_PEEK,	/* FI_PEEK that the core has not completed */
+	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
+	DUO_RX_UNEXP,		/* local message in the unexpected queue */
+	/*
+	 * local message that a later poll matches, because
+	 * - its source had no fi_addr when it arrived
+	 * - or it arrived while there were such messages, or during fi_close()
+	 */
+	DUO_RX_UNRESOLVED,
+	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
+	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
+	/* ended receive, not reused yet: the core may report it again */
+	DUO_RX_RETIRED,
+	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer */
+	/* remainder of a multi-receive buffer that is not posted yet */
+	DUO_RX_READY,
+	/* second entry: the buffers of a receive that has more than one */
+	DUO_RX_MORE,
+	DUO_RX_STATES
+};
+
+/* For each state: bits (1 << state) of the states that may follow. */
+extern const uint32_t duo_rx_next[DUO_RX_STATES];
+
+static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
+{
+	return duo_rx_next[from] & 1U << to;
+}
 
 enum duo_rx_kind {
 	DUO_MSG,
@@ -226,8 +267,8 @@ void duo_rx_pool_fini(struct duo_rx_pool *pool);
  * false if there is no memory for another range.
  */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
-/* Returns an entry that was never used. NULL: no memory; logs the failure. */
-struct duo_rx *duo_rx_first_use(struct duo_rx_pool *pool);
+/* Adds an entry to an empty free list. False: no memory; logs the failure. */
+bool duo_rx_pool_refill(struct duo_rx_pool *pool);
 /*
  * Adds a second entry to rx for `count` buffers, at least 2. The caller must
  * have reserved this entry by duo_rx_pool_reserve(). Returns the place of the
@@ -241,19 +282,6 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 #define DUO_RX_BYTE(what, field) \
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
-
-/* Initializes rx, an unused entry. Returns rx. */
-static inline struct duo_rx *duo_rx_begin(struct duo_rx_pool *pool,
-					  struct duo_rx *rx)
-{
-	uint64_t what = 0;
-
-	assert(rx->state == DUO_RX_FREE && !rx->bounced && !rx->lazy);
-	DUO_RX_BYTE(what, wanted) = DUO_RX_WANTED;
-	pool->live++;
-	rx->what = what;
-	return rx;
-}
 
 /*
  * Returns duo_rx.what of the most frequent receive: it is in the state
@@ -296,13 +324,12 @@ DUO_INLINE struct duo_rx *duo_rx_alloc_plain(struct duo_rx_pool *pool,
 /* Allocates an entry; duo_rx_release() frees it. NULL: no memory. */
 static inline struct duo_rx *duo_rx_alloc(struct duo_rx_pool *pool)
 {
-	struct duo_rx *rx = SLIST_FIRST(&pool->free);
+	uint64_t what = 0;
 
-	if (rx)
-		SLIST_REMOVE_HEAD(&pool->free, free_link);
-	else
-		rx = duo_rx_first_use(pool);
-	return rx ? duo_rx_begin(pool, rx) : NULL;
+	if (SLIST_EMPTY(&pool->free) && !duo_rx_pool_refill(pool))
+		return NULL;
+	DUO_RX_BYTE(what, wanted) = DUO_RX_WANTED;
+	return duo_rx_alloc_plain(pool, what);
 }
 
 /* Frees an entry that has neither a bounce buffer nor a second entry. */

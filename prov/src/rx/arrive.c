@@ -30,7 +30,7 @@ struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 	struct duo_match *match = &ep->match[kind];
 	struct duo_rx *rx;
 
-	while ((rx = duo_match_first(match, addr, tag))) {
+	while ((rx = duo_match_posted(match, addr, tag))) {
 		if (rx->multi) {
 			if (duo_multi_match(rx, size))
 				break;

@@ -144,6 +144,7 @@ UNIT_ROUNDS(replacement_is_found_in_place, 0, 2)
 	int i, count = _i ? 3 * DUO_MATCH_LINEAR : 3;
 	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
 
+	post(2, 7, 0);	/* no search ends at the head of the queue */
 	for (i = 0; i < count; i++)
 		rx[i] = post(i % 3 ? 1 : ANY, 7, 0);
 	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[0]);
@@ -155,7 +156,7 @@ UNIT_ROUNDS(replacement_is_found_in_place, 0, 2)
 		duo_match_repost(&match, piece);
 		rx[i] = piece;
 	}
-	ck_assert_uint_eq(match.posted_count, count);
+	ck_assert_uint_eq(match.posted_count, 1 + count);
 	for (i = 0; i < count; i++) {
 		ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[i]);
 		duo_match_unpost(&match, rx[i]);
@@ -229,8 +230,6 @@ static void random_message(struct model *posted, struct model *unexp,
 						rx->tag);
 	size_t i;
 
-	ck_assert_ptr_eq(duo_match_first(&match, rx->addr, rx->tag),
-			 found);
 	for (i = 0; i < posted->count; i++) {
 		if (model_fits(posted->rx[i]->addr,
 			       posted->rx[i]->tag, posted->rx[i]->ignore,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* queue/state.h: changes of a receive's state, as in docs/matching.md */
+/* queue/rx.h: changes of a receive's state, as in docs/matching.md */
 
 #include <signal.h>
 #include <stdio.h>
