@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Receives. Each receive is in ofi_duo's posted queue, except those that only
- * the core can complete. core/when.h and core/lazy.c decide whether and when
- * the core gets the receive.
- */
+/* Receives; see recv.h. */
 
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -31,10 +27,7 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/*
- * Copies the list of recv's buffers to a second entry of rx, which the caller
- * must have reserved by duo_recv_reserve().
- */
+/* Copies the list of buffers to a second entry of rx, which is reserved. */
 DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
 					const struct duo_recv *recv)
 {
@@ -116,22 +109,11 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Ends rx with FI_ECONNRESET, because no path can deliver its message: the
- * source has exited, or the source is not local and the core carries no data
- * (duo_traits.carries_nothing). Returns 0, because the completion reports the
- * error.
- */
-static int duo_recv_unreached(struct duo_rx *rx)
-{
-	duo_rx_become(rx, DUO_RX_POSTED);
-	duo_recv_fail(rx, FI_ECONNRESET);
-	return 0;
-}
-
-/*
- * Posts rx to the core, or queues rx as blocked. Frees rx on error. final: the
- * core cannot cancel rx. Such an rx is not in the posted queue while it is on
- * the core, because local messages must not match it.
+ * Posts rx to the core, or queues rx as blocked. If no path can deliver a
+ * message (the source has exited, or is not local and the core carries no
+ * data), ends rx with FI_ECONNRESET. Returns 0; on an error, frees rx and
+ * returns the error. final: the core cannot cancel rx, so local messages must
+ * not match it while it is on the core.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -139,8 +121,11 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	if (ep->core.carries_nothing || duo_map_exited(ep, want.addr))
-		return duo_recv_unreached(rx);
+	if (ep->core.carries_nothing || duo_map_exited(ep, want.addr)) {
+		duo_rx_become(rx, DUO_RX_POSTED);
+		duo_recv_fail(rx, FI_ECONNRESET);
+		return 0;
+	}
 	if (ep->lazy.count)
 		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
 	if (!ret && ep->multi.open && duo_recv_blocked(rx))
@@ -160,15 +145,14 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /*
- * Defers rx. If rx names a source, monitors the process of the source. final:
- * the core cannot cancel rx. Such an rx is never posted to the core, so it is
- * not in the list of deferred receives.
+ * Defers rx. Monitors the process of the source. final: the core cannot cancel
+ * rx, so the core never gets rx.
  *
- * If the core is unused, ofi_duo begins to use it
- * - at once, if rx is a wildcard, because any process may send
- * - later, if rx names a source, because the source is probably local:
- *   duo_ep_age() begins to use the core when the list has had receives for
- *   DUO_UNUSED_US. all_us = 0 restarts this time when rx joins an empty list.
+ * An unused core becomes used
+ * - at once, if rx is a wildcard: any process may send
+ * - later, if rx names a source, which is probably local: duo_ep_age() waits
+ *   until the list has had receives for DUO_UNUSED_US. all_us = 0 restarts this
+ *   time when rx joins an empty list.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -186,10 +170,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, to the core, or to both, as `when` requires.
- * due: if `when` is DUO_RECV_NOW, the next poll, not this call, posts rx to the
- * core.
- * Returns 0; on an error, frees rx and returns the error.
+ * Implements duo_recv_place(). due: if `when` is DUO_RECV_NOW, the next poll,
+ * not this call, posts rx to the core.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -310,27 +292,18 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return ret;
 }
 
-DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
-				       const struct duo_recv *recv,
+DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep, struct duo_recv recv,
 				       struct iovec iov, void *desc)
 {
-	struct duo_recv one = *recv;
-
-	one.iov = &iov;
-	one.desc = &desc;
-	one.flags = ep->rx.op_flags[one.kind];
-	return duo_recv_slow(ep, &one);
+	recv.iov = &iov;
+	recv.desc = &desc;
+	return duo_recv_slow(ep, &recv);
 }
 
 /*
  * True if duo_recv_one() may post the receive without duo_recv_slow(). With
- * DUO_RECV_NOW, the next poll then posts the receive to the core. This requires
- * that
- * - the core matches only in polls (polled_match), so that the next poll is
- *   early enough
- * - all deferred receives are due, because that poll posts them, too
- * - no multi-receive buffer is open, and no peer has exited: otherwise the
- *   checks of duo_recv_post_core() are needed
+ * DUO_RECV_NOW, the next poll then posts the receive to the core: conditions in
+ * docs/matching.md, "At the next poll".
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -351,10 +324,8 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				struct duo_want want, void *context)
 {
 	const struct iovec iov = { buf, len };
-	struct duo_recv slow, recv = {
+	struct duo_recv recv = {
 		.kind = kind,
-		.iov = &iov,
-		.desc = &desc,
 		.count = 1,
 		.want = want,
 		.context = context,
@@ -366,14 +337,13 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_group_lock(&ep->group);
 	when = duo_recv_when(ep, &recv.want);
+	recv.flags = ep->rx.op_flags[kind];
 	if (__builtin_expect(duo_recv_common(ep, kind, when), 1)) {
-		recv.flags = ep->rx.op_flags[kind];
+		recv.iov = &iov;
+		recv.desc = &desc;
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
-		slow = recv;
-		slow.iov = NULL;
-		slow.desc = NULL;
-		ret = duo_recv_slow_one(ep, &slow, iov, desc);
+		ret = duo_recv_slow_one(ep, recv, iov, desc);
 	}
 	duo_unlock(&ep->group->lock);
 	return ret;
@@ -458,9 +428,8 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 
 	duo_group_lock(&ep->group);
 	/*
-	 * Needed if a program cancels and reposts a receive again and again: no
-	 * receive then waits as long as DUO_UNUSED_US, and without this call an
-	 * unused core would stay unused.
+	 * if a program cancels and reposts a receive again and again, no
+	 * receive waits as long as DUO_UNUSED_US
 	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)

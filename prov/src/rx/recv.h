@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. recv.c posts a receive to ofi_duo's queue, and to the core at once,
- * later or never. FI_PEEK and FI_CLAIM are in peek.c, FI_MULTI_RECV in multi.h.
+ * Receives. Each receive is in ofi_duo's posted queue, except those that only
+ * the core can complete. core/when.h decides when the core gets the receive.
  * Lock: the application's calls take the group's lock; other functions need it.
  *
  * Cost: 100 instructions for one buffer without an unexpected message, plus the
@@ -119,15 +119,12 @@ int duo_recv_place(struct duo_rx *rx);
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Reports an error for rx, and frees rx, which must be in no queue. If rx is a
+ * Ends rx, which must be in no queue, with the error err. Frees rx. If rx is a
  * remainder, also closes its buffer.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
-/*
- * If the receive has several buffers, reserves the two entries that it needs.
- * False: no memory.
- */
+/* Reserves entries for several buffers. False: no memory. */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
