@@ -62,31 +62,10 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Returns the array in which an insert stores each fi_addr: addr or, if addr is
- * NULL, a new array. NULL: no memory. Stores the new array, or NULL, in *own.
- * The caller must free *own.
- */
-static fi_addr_t *duo_av_results(fi_addr_t *addr, size_t count,
-				 fi_addr_t **own)
-{
-	size_t i;
-
-	*own = NULL;
-	if (!addr)
-		addr = *own = malloc((count ? count : 1) * sizeof(*addr));
-	if (*own)
-		for (i = 0; i < count; i++)
-			addr[i] = FI_ADDR_NOTAVAIL;
-	return addr;
-}
-
-/*
  * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
  * fi_av_lookup() fails, as with ofi_rxd before the first message, stores
- * `bytes`, the address that the application has inserted. `bytes` is NULL if
- * the application has inserted a node and service by fi_av_insertsvc().
- *
- * Stores nothing if there are no bytes, or more than DUO_CORE_ADDR_MAX: such an
+ * `bytes`, the address that the application has inserted (NULL: fi_av_insertsvc
+ * has inserted it). Stores no more than DUO_CORE_ADDR_MAX bytes: a longer
  * address is not local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
@@ -135,17 +114,18 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 
 /*
  * Completes an insert after the core has inserted the addresses: adds them to
- * this AV and to the endpoints' maps. ret: result of the core's insert. err:
- * the application's array of errors (FI_SYNC_ERR), or NULL. Returns the number
- * of inserted addresses, or an error.
+ * this AV and to the endpoints' maps. ret: result of the core's insert. bytes:
+ * the addresses, or NULL. flags, context: arguments of the call. Returns the
+ * number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
-			   const void *bytes, size_t count, int *err)
+			   const void *bytes, size_t count, uint64_t flags,
+			   void *context)
 {
+	int failed, *err = flags & FI_SYNC_ERR ? context : NULL;
 	size_t i, len = av->domain->addr_len;
 	const char *first = bytes;
 	struct duo_ep *ep;
-	int failed;
 
 	if (ret <= 0)
 		return ret;
@@ -170,30 +150,24 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 	return ret;
 }
 
-static int *duo_av_errors(uint64_t flags, void *context)
-{
-	return flags & FI_SYNC_ERR ? context : NULL;
-}
-
 static int duo_av_insert(struct fid_av *av_fid, const void *addr, size_t count,
 			 fi_addr_t *fi_addr, uint64_t flags, void *context)
 {
 	struct duo_av *av = duo_av_of(av_fid);
-	fi_addr_t *own, *result;
+	fi_addr_t *own = NULL;
 	int ret;
 
 	if (!count)
 		return 0;
 	if (!addr || flags & FI_AV_USER_ID)
 		return -FI_EINVAL;
-	result = duo_av_results(fi_addr, count, &own);
-	if (!result)
+	if (!fi_addr)
+		fi_addr = own = malloc(count * sizeof(*own));
+	if (!fi_addr)
 		return -FI_ENOMEM;
 	duo_domain_lock(av->domain);
-	ret = fi_av_insert(av->core, addr, count, result, flags,
-			   context);
-	ret = duo_av_inserted(av, ret, result, addr, count,
-			      duo_av_errors(flags, context));
+	ret = fi_av_insert(av->core, addr, count, fi_addr, flags, context);
+	ret = duo_av_inserted(av, ret, fi_addr, addr, count, flags, context);
 	duo_domain_unlock(av->domain);
 	free(own);
 	return ret;
@@ -204,8 +178,7 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 			    uint64_t flags, void *context)
 {
 	struct duo_av *av = duo_av_of(av_fid);
-	fi_addr_t own = FI_ADDR_NOTAVAIL;
-	fi_addr_t *result = fi_addr ? fi_addr : &own;
+	fi_addr_t own, *result = fi_addr ? fi_addr : &own;
 	int ret;
 
 	if (flags & FI_AV_USER_ID)
@@ -213,33 +186,16 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	duo_domain_lock(av->domain);
 	ret = fi_av_insertsvc(av->core, node, service, result, flags,
 			      context);
-	ret = duo_av_inserted(av, ret, result, NULL, 1,
-			      duo_av_errors(flags, context));
+	ret = duo_av_inserted(av, ret, result, NULL, 1, flags, context);
 	duo_domain_unlock(av->domain);
 	return ret;
 }
 
-static int duo_av_insertsym(struct fid_av *av_fid, const char *node,
-			    size_t nodecnt, const char *service, size_t svccnt,
-			    fi_addr_t *fi_addr, uint64_t flags, void *context)
+int duo_av_insertsym(struct fid_av *av_fid, const char *node, size_t nodecnt,
+		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
+		     uint64_t flags, void *context)
 {
-	struct duo_av *av = duo_av_of(av_fid);
-	fi_addr_t *own, *result;
-	int ret;
-
-	if (flags & FI_AV_USER_ID)
-		return -FI_EINVAL;
-	result = duo_av_results(fi_addr, nodecnt * svccnt, &own);
-	if (!result)
-		return -FI_ENOMEM;
-	duo_domain_lock(av->domain);
-	ret = fi_av_insertsym(av->core, node, nodecnt, service, svccnt,
-			      result, flags, context);
-	ret = duo_av_inserted(av, ret, result, NULL, nodecnt * svccnt,
-			      duo_av_errors(flags, context));
-	duo_domain_unlock(av->domain);
-	free(own);
-	return ret;
+	return -FI_ENOSYS;
 }
 
 static int duo_av_remove_one(struct duo_av *av, fi_addr_t addr, uint64_t flags)

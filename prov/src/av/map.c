@@ -28,44 +28,36 @@
 #define DUO_MAP_RETRY_MAX_MS 1000
 #define DUO_MAP_COMPLETE 1 /* value of map->scanned: no more scans needed */
 
-static void duo_map_free(struct duo_map *map)
-{
-	if (map->reason)
-		munmap(map->reason, DUO_AV_MAX);
-	if (map->id)
-		munmap(map->id, DUO_AV_MAX * sizeof(*map->id));
-	free(map);
-}
-
-static struct duo_map *duo_map_alloc(void)
+int duo_map_open(struct duo_ep *ep)
 {
 	struct duo_map *map = calloc(1, sizeof(*map));
 	int i;
 
 	if (!map)
-		return NULL;
+		return -FI_ENOMEM;
+	ep->map = map;
 	for (i = 0; i < DUO_LOCAL_MAX; i++)
 		map->addr_of_index[i] = FI_ADDR_UNSPEC;
 	map->reason = duo_av_reserve(DUO_AV_MAX);
 	map->id = duo_av_reserve(DUO_AV_MAX * sizeof(*map->id));
 	if (map->reason && map->id)
-		return map;
-	duo_map_free(map);
-	return NULL;
-}
-
-int duo_map_open(struct duo_ep *ep)
-{
-	ep->map = duo_map_alloc();
-	return ep->map ? 0 : -FI_ENOMEM;
+		return 0;
+	duo_map_close(ep);
+	return -FI_ENOMEM;
 }
 
 void duo_map_close(struct duo_ep *ep)
 {
-	if (!ep->map)
+	struct duo_map *map = ep->map;
+
+	if (!map)
 		return;
-	ep->group->pending -= ep->map->retry;
-	duo_map_free(ep->map);
+	ep->group->pending -= map->retry;
+	if (map->reason)
+		munmap(map->reason, DUO_AV_MAX);
+	if (map->id)
+		munmap(map->id, DUO_AV_MAX * sizeof(*map->id));
+	free(map);
 	ep->map = NULL;
 }
 

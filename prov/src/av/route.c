@@ -13,29 +13,20 @@ int duo_ep_early(struct duo_ep *ep)
 	return -FI_EOPBADSTATE;
 }
 
-/*
- * Chooses the path at the first send to an address. Takes the group's lock. If
- * the address has no route, the result's ep is NULL: see duo_route_error().
- */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 {
-	bool failed;
+	const struct duo_route none = { .ep = NULL };
 
 	if (!ep->route_size)
 		duo_ep_early(ep);
-	if (!ep->route_size || addr == FI_ADDR_UNSPEC)
-		return (struct duo_route) { .ep = NULL };
-	if (addr >= DUO_AV_MAX ||
-	    duo_route_state(duo_route_load(ep->route, addr)) ==
-	    DUO_ROUTE_NONE)
-		return (struct duo_route) { .ep = NULL };
+	if (addr >= ep->route_size ||
+	    duo_route_state(duo_route_load(ep->route, addr)) == DUO_ROUTE_NONE)
+		return none;
 	duo_group_lock(&ep->group);
 	duo_map_decide(ep, addr);
-	failed = duo_route_state(duo_route_load(ep->route, addr)) ==
-		 DUO_ROUTE_UNDECIDED;
 	duo_unlock(&ep->group->lock);
-	return failed ? (struct duo_route) { .ep = NULL } :
-			duo_route(ep, addr);
+	return duo_route_state(duo_route_load(ep->route, addr)) ==
+	       DUO_ROUTE_UNDECIDED ? none : duo_route(ep, addr);
 }
 
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr)

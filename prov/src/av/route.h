@@ -66,7 +66,10 @@ static inline struct duo_route duo_route_core(const struct duo_ep *ep,
  * - -FI_EAGAIN: the address has a route again; the caller may retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
-/* Returns the route of an address whose path may be undecided. */
+/*
+ * Returns the route of an address; chooses the path if it is undecided. Takes
+ * the group's lock. The result's ep is NULL if the address has no route.
+ */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
 /* Warns once that a call preceded fi_enable(). Returns -FI_EOPBADSTATE. */
 int duo_ep_early(struct duo_ep *ep);

@@ -123,14 +123,6 @@ static int duo_none_av_insertsvc(struct fid_av *av_fid, const char *node,
 	return -FI_ENOSYS;
 }
 
-static int duo_none_av_insertsym(struct fid_av *av_fid, const char *node,
-				 size_t nodecnt, const char *service,
-				 size_t svccnt, fi_addr_t *fi_addr,
-				 uint64_t flags, void *context)
-{
-	return -FI_ENOSYS;
-}
-
 void duo_none_av_fini(struct fid *fid)
 {
 	struct duo_none_av *av = duo_container_of(fid, struct duo_none_av,
@@ -143,7 +135,7 @@ static struct fi_ops_av duo_none_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = duo_none_av_insert,
 	.insertsvc = duo_none_av_insertsvc,
-	.insertsym = duo_none_av_insertsym,
+	.insertsym = duo_av_insertsym,
 	.remove = duo_none_av_remove,
 	.lookup = duo_none_av_lookup,
 	.straddr = duo_none_av_straddr,
