@@ -20,9 +20,8 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Must be called if the core executes op, because near has rejected op with
- * ret. If messages and RMA must be in order, warns that later messages do not
- * wait for op. Warns once per endpoint.
+ * If messages and RMA must be in order, warns once that later messages do not
+ * wait for op, which the core executes, because near has rejected it with ret.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -40,9 +39,8 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Makes the core execute all RMA and atomics of the endpoint from now on. The
- * core executes an operation with several remote buffers: later operations of
- * near could overtake it.
+ * Makes the core execute all RMA and atomics of the endpoint from now on: those
+ * of near could overtake an operation with several remote buffers.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -56,27 +54,20 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if the core must execute the operation, because near cannot flush data
- * to persistent memory.
- */
-static bool duo_onesided_commits(const struct duo_ep *ep,
-				 const struct near_rma_args *op, uint64_t flags)
-{
-	return flags & FI_COMMIT_COMPLETE && op->about & FI_WRITE &&
-	       !ep->core.carries_nothing;
-}
-
-/*
  * True if near can execute op. Calls duo_onesided_several() if op has several
  * remote buffers. False for an atomic if the core does not execute atomics by
- * the CPU (duo_traits.cpu_atomics).
+ * the CPU (duo_traits.cpu_atomics), and for a write to persistent memory, which
+ * near cannot flush, if the core can execute it.
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
 			     uint64_t flags)
 {
 	if (near_unlikely(op->verb == DUO_SEVERAL))
 		duo_onesided_several(ep);
-	return ep->near->direct && !duo_onesided_commits(ep, op, flags) &&
+	if (flags & FI_COMMIT_COMPLETE && op->about & FI_WRITE &&
+	    !ep->core.carries_nothing)
+		return false;
+	return ep->near->direct &&
 	       (!(op->about & FI_ATOMIC) ||
 		(ep->core.cpu_atomics &&
 		 near_rma_has_atomic(op->verb, op->op, op->type)));
@@ -146,11 +137,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if the call must return 0, and a completion must report near's error
- * `ret`. Such errors are
- * - memory of the initiator or the target that is not mapped (-FI_EFAULT)
- * - rejections by the target, if no core can execute the operation instead
- *   (duo_traits.carries_nothing)
+ * True if a completion, not the call, must report near's error: memory that is
+ * not mapped (-FI_EFAULT), or a rejection by the target, if no core can execute
+ * the operation instead.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -160,11 +149,7 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/*
- * Checks an operation that only near can execute. Returns 0. -FI_EINVAL:
- * several remote buffers, or an inject of more than inject_size.
- * -FI_EOPNOTSUPP: near does not have this atomic.
- */
+/* Checks an operation that only near can execute. Returns 0 or an error. */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
 {
@@ -176,10 +161,9 @@ static int duo_onesided_check(const struct duo_ep *ep,
 }
 
 /*
- * Replaces the descriptors of device memory by near's handles: stores the
- * handles in device[], and sets bufs->device to device[]. If no buffer is
- * device memory, or if there are more than NEAR_IOV_MAX buffers, which near
- * does not support, sets bufs->device to NULL and returns false.
+ * Replaces the descriptors of device memory by near's handles, in device[]. If
+ * no buffer is device memory, or there are more buffers than near supports,
+ * sets bufs->device to NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -213,8 +197,8 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 
 /*
  * Passes op to near, with near's handles of device memory. Returns the result
- * of near_rma(). -FI_EOPNOTSUPP: an atomic on device memory. -FI_EIO: a copy
- * from device memory has failed.
+ * of near_rma() or duo_onesided_inject(). -FI_EOPNOTSUPP: an atomic on device
+ * memory.
  */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
@@ -224,15 +208,13 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 	void *const *desc = op->local.device;
 	bool any = duo_onesided_device(domain, &op->local, device);
 
-	if (op->about & FI_ATOMIC)
-		any = duo_onesided_device(domain, &op->result, unused) || any;
-	if (op->about & FI_ATOMIC)
-		any = duo_onesided_device(domain, &op->compare, unused) || any;
-	if (near_likely(!any))
-		return near_rma(ep->near->port, peer, op);
-	if (op->about & FI_ATOMIC)
-		return -FI_EOPNOTSUPP;
-	return op->flags & NEAR_RMA_COPY ?
+	if (op->about & FI_ATOMIC) {
+		any |= duo_onesided_device(domain, &op->result, unused);
+		any |= duo_onesided_device(domain, &op->compare, unused);
+		if (any)
+			return -FI_EOPNOTSUPP;
+	}
+	return any && op->flags & NEAR_RMA_COPY ?
 	       duo_onesided_inject(ep, peer, *op, desc) :
 	       near_rma(ep->near->port, peer, op);
 }

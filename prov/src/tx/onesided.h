@@ -3,12 +3,8 @@
 
 /*
  * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
- * DUO_TO_CORE. Then the caller must pass the operation to the core. For this
- * the caller needs no lock, because the application observes the core's
- * threading level.
- *
- * Keys, addresses and descriptors are the core's. Only descriptors of device
- * memory matter to near: duo_onesided_any() replaces them by near's handles.
+ * DUO_TO_CORE: then the caller must pass it to the core, without a lock. Keys,
+ * addresses and descriptors are the core's.
  *
  * Cost: 280 instructions inline for a small write, read or fetch-and-add. Other
  * operations take one or two more function calls.
@@ -85,9 +81,8 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Counts an operation of the core in ops[FI_DUO_CORE] if ret, the core's return
- * value, is 0. Renews the core poll budget. Returns ret. Must be called after
- * each operation that is passed to the core.
+ * Must follow each operation of the core. Counts it if ret, the core's result,
+ * is 0. Renews the core poll budget. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -102,9 +97,8 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the endpoint's default flags, for calls without a flags argument. If
- * len is above the inject size, omits FI_INJECT: with this flag, the core would
- * reject the call.
+ * Returns the flags for calls without a flags argument. Omits FI_INJECT if len
+ * is above the inject size, because the core would reject the call.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

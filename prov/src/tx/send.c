@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sends a message over the path of its destination. Descriptors are the core's;
- * a local transport uses them only to recognize device memory.
+ * Sends. Descriptors are the core's; a local transport uses them only to
+ * recognize device memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -33,10 +33,9 @@ DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
 }
 
 /*
- * Chooses the path of a send. If the path is local, takes the group's lock, and
- * reads the route again: another thread may have changed the route. If the
- * domain's lock is off, because the application serializes its calls, does
- * neither. Returns 0 or the error of duo_route_error().
+ * Chooses the path of a send. If the path is local, takes the group's lock and
+ * reads the route again, unless the application serializes its calls. Returns 0
+ * or the error of duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -53,10 +52,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
-/*
- * Adds len to a statistic, without an atomic instruction. If two threads add at
- * the same time, one addition may get lost.
- */
+/* Adds len to a statistic; of concurrent additions, one may get lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
@@ -118,9 +114,6 @@ static ssize_t duo_send_untagged(struct fid_ep *ep, const struct duo_send *send,
 		return data ? fi_injectdata(ep, sent->payload, sent->len,
 					    sent->data, addr) :
 			      fi_inject(ep, sent->payload, sent->len, addr);
-	case DUO_SEND_VECTOR:
-		return fi_sendv(ep, send->iov, desc, send->count, addr,
-				send->context);
 	default:
 		return fi_sendmsg(ep, &msg, send->flags);
 	}
@@ -150,9 +143,6 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 					     sent->data, addr, sent->tag) :
 			      fi_tinject(ep, sent->payload, sent->len, addr,
 					 sent->tag);
-	case DUO_SEND_VECTOR:
-		return fi_tsendv(ep, send->iov, desc, send->count, addr,
-				 sent->tag, send->context);
 	default:
 		return fi_tsendmsg(ep, &msg, send->flags);
 	}
@@ -205,14 +195,18 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* Sends several buffers. Returns 0 or an error; -FI_EINVAL: invalid buffers. */
-static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
+/*
+ * Sends several buffers. flags: the call has flags; otherwise the endpoint's
+ * default flags apply. Returns 0 or an error; -FI_EINVAL: invalid buffers.
+ */
+static ssize_t duo_send_buffers(struct fid_ep *ep_fid, bool flags,
+				struct duo_send send)
 {
-	const bool flags = send.variant == DUO_SEND_FLAGS;
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 
 	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
 		return -FI_EINVAL;
+	send.variant = DUO_SEND_MSG;
 	if (!flags)
 		send.flags = ep->tx.op_flags;
 	else if (send.flags & FI_REMOTE_CQ_DATA)
@@ -229,8 +223,7 @@ static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context)
 {
-	return duo_send_buffers(ep_fid, (struct duo_send) {
-		.variant = DUO_SEND_VECTOR,
+	return duo_send_buffers(ep_fid, false, (struct duo_send) {
 		.iov = iov, .desc = desc, .count = count,
 		.dest = dest, .context = context,
 	});
@@ -239,8 +232,7 @@ ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		    uint64_t flags)
 {
-	return duo_send_buffers(ep_fid, (struct duo_send) {
-		.variant = DUO_SEND_FLAGS,
+	return duo_send_buffers(ep_fid, true, (struct duo_send) {
 		.msg = { .data = msg->data },
 		.iov = msg->msg_iov, .desc = msg->desc,
 		.count = msg->iov_count, .dest = msg->addr,
@@ -252,8 +244,7 @@ ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		   size_t count, fi_addr_t dest, uint64_t tag, void *context)
 {
-	return duo_send_buffers(ep_fid, (struct duo_send) {
-		.variant = DUO_SEND_VECTOR,
+	return duo_send_buffers(ep_fid, false, (struct duo_send) {
 		.msg = { .tag = tag, .flags = NEAR_TAGGED },
 		.iov = iov, .desc = desc, .count = count,
 		.dest = dest, .context = context,
@@ -263,8 +254,7 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags)
 {
-	return duo_send_buffers(ep_fid, (struct duo_send) {
-		.variant = DUO_SEND_FLAGS,
+	return duo_send_buffers(ep_fid, true, (struct duo_send) {
 		.msg = { .tag = msg->tag, .data = msg->data,
 			 .flags = NEAR_TAGGED },
 		.iov = msg->msg_iov, .desc = msg->desc,
