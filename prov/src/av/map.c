@@ -89,8 +89,8 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 
 /*
  * Must be called when the route of addr has lost this peer index. If the peer's
- * messages have reported addr as their source, makes them report another
- * fi_addr of the peer. If there is no other, the messages have no source.
+ * messages report addr as their source, makes them report another fi_addr of
+ * the peer, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -123,9 +123,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the core carries the messages to this peer.
- * The application has requested an order of messages and RMA. near cannot keep
- * this order, because the peer accepts no RMA over near.
+ * Warns, once per endpoint, that the core carries the messages to this peer, as
+ * near cannot keep the order that the application has requested.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -143,9 +142,8 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Stores the peer index of an address in its route. Sets the path to local if
- * reason is FI_DUO_OK, otherwise to core. If the path already is core, it stays
- * core. If the peer's messages report no fi_addr as their source yet, they will
- * report addr.
+ * reason is FI_DUO_OK and the path is not core yet, otherwise to core. If the
+ * peer's messages report no fi_addr as their source yet, they will report addr.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -247,10 +245,9 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, sets the peer index and path by
- * duo_map_bind(). Otherwise messages from the address will arrive over the
- * core, so duo_ep_use_core() makes ofi_duo poll the core from now on. Returns
- * FI_DUO_OK, or the reason why the address is not local.
+ * Looks up an address. If its process is local, sets the peer index and path.
+ * Otherwise makes the core used, because messages from the address will arrive
+ * over it. Returns FI_DUO_OK, or the reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -281,11 +278,8 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 
 /*
  * Removes the peer index of an address, because its process has failed or
- * cannot be reached. The path becomes undecided: another process may get the
- * address.
- *
- * In the provider near no other process ever gets the address. There the path
- * becomes core permanently, and operations to the address fail.
+ * cannot be reached. The path becomes undecided, because another process may
+ * get the address; or core, in the provider near, where none ever does.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 			   enum fi_duo_reason reason)
@@ -333,17 +327,10 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr,
 			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/*
-	 * the next duo_map_scan() must look up the addresses of the peer again:
-	 * another process may have them now
-	 */
+	/* a scan looks up the addresses: another process may have them now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	/*
-	 * with 0, duo_map_plan() sets the delay DUO_MAP_RETRY_MS: if several
-	 * peers fail in one poll, the delay must not double each time
-	 */
-	ep->map->retry_after = 0;
+	ep->map->retry_after = 0; /* several failures must not double the delay */
 	duo_map_plan(ep);
 }
 
@@ -386,18 +373,12 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/*
-	 * A bad or unreadable record may still belong to the peer that has the
-	 * address's present peer index. So the address keeps this index.
-	 */
+	/* a bad or unreadable record may belong to the peer with this index */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
 			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
-	/*
-	 * the address's process had exited, and the application has inserted
-	 * the address again: a new process has the address now
-	 */
+	/* a new process has the address of an exited one */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.carries_nothing)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -405,10 +386,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the array index at which a lookup of `count` addresses begins. This
- * index depends on the endpoint's address at the local transport: processes
- * that start together often insert the same list, and must not all connect to
- * one peer at once.
+ * Returns the array index at which a lookup of `count` addresses begins. It
+ * differs between endpoints: processes that start together often insert the
+ * same list, and must not all connect to one peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -437,12 +417,10 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Looks up each address that has no peer index, or whose peer no longer exists.
- * These include
- * - addresses of failed processes: other processes may have them now
- * - addresses with the path core and no peer index. The path remains, but the
- *   process may send over the local path. Then the peer index that the lookup
- *   finds identifies the sender.
+ * The addresses include
+ * - those of failed processes: other processes may have them now
+ * - those with the path core and no peer index. The path remains, but the
+ *   process may send over the local path, and the peer index identifies it.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -463,9 +441,9 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan does not call duo_ep_use_core(): the failure
-		 * of a local peer is no reason to poll the core. For addresses
-		 * that were never local, an earlier lookup has called it.
+		 * A planned scan does not make the core used: the failure of a
+		 * local peer is no reason. For addresses that were never local,
+		 * an earlier lookup has done so.
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, names);

@@ -2,15 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: its local addresses, which are the addresses that the
- * endpoint reaches over the local transport. The local transport assigns a peer
- * index to each peer that it can reach. The map has the fi_addr of each peer
- * index. For each address that is not local, the map has the reason. The route
- * words have the peer index of each fi_addr. Lock: the group's.
+ * The map of an endpoint: the fi_addr of each peer index, which the local
+ * transport assigns, and the reason for each address that is not local. The
+ * route words have the peer index of each fi_addr. Lock: the group's.
  *
- * An address is local only if the endpoint and the peer have space for one more
- * peer each. So one address can be local for one endpoint of an AV, and not
- * local for another. Therefore each endpoint has its own map.
+ * Each endpoint of an AV has its own map, because an address is local only if
+ * the endpoint and the peer have space for one more peer each.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -31,18 +28,17 @@ struct duo_map {
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
 	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_EXITED: operations to
-	 * the address fail. In the provider near, all later operations fail.
-	 * Otherwise they fail until
+	 * the address fail until
 	 * - a record shows that another process has the address, or
 	 * - the application inserts the address again, and the failed process
 	 *   has no record any more
+	 * In the provider near neither happens.
 	 */
 	uint8_t *reason;
 	/*
-	 * hash by duo_map_id() of the last peer's address at the local
-	 * transport, indexed by fi_addr. Has the flag DUO_MAP_CONFIRMED if this
-	 * peer was a confirmed source and has exited. 0 if the reason is
-	 * FI_DUO_UNDECIDED.
+	 * duo_map_id() of the last peer, indexed by fi_addr; with the flag
+	 * DUO_MAP_CONFIRMED if this peer was a confirmed source and has exited.
+	 * 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*
@@ -66,9 +62,8 @@ int duo_map_open(struct duo_ep *ep);
 void duo_map_close(struct duo_ep *ep);
 
 /*
- * Looks up addresses in the registry, and sets the routes of those that are
- * local. Must be called directly after the application has inserted the
- * addresses, for the first time or again.
+ * Looks up addresses that the application has just inserted, for the first time
+ * or again, and sets the routes of those that are local.
  */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
@@ -81,10 +76,8 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
  * If the registry has changed since the last scan, looks up each address that
- * has no peer index, or whose peer no longer exists. Plans another scan if a
- * record cannot be read, or if shm cannot map a peer's memory. Must be called
- * after the local side has been opened, and after a message whose source has no
- * fi_addr.
+ * has no peer index, or whose peer no longer exists. Must be called after the
+ * local side has been opened, and after a message whose source has no fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if a scan is planned, and its time has come. */

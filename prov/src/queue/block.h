@@ -19,19 +19,12 @@ struct duo_block;
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
 	size_t size;	/* sum of the sizes of used and kept blocks, bytes */
-	/*
-	 * threshold of `size`, bytes. Above it, duo_block_put() frees the block
-	 * that the caller returns. Otherwise it keeps this block for later
-	 * calls of duo_block_get()
-	 */
+	/* threshold of `size`, bytes; above it, duo_block_put() frees blocks */
 	size_t keep;
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/*
- * Frees the kept blocks. The caller must have returned all other blocks by
- * duo_block_put().
- */
+/* Frees the kept blocks; the caller must have returned all others. */
 void duo_blocks_fini(struct duo_blocks *blocks);
 /* Returns a block for len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);

@@ -2,23 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Matching. For each kind (untagged, tagged), an endpoint has a queue of posted
- * receives and a queue of unexpected messages. Rules: docs/matching.md. Lock:
- * the group's.
+ * The posted and the unexpected queue of each kind of receives, see
+ * docs/matching.md. Lock: the group's.
  *
- * A queue is long if it has more than DUO_MATCH_LINEAR entries. A long queue
- * has an index: a hash table by source and tag. The unexpected queue has a
- * second index, by tag alone, for receives from any source.
+ * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
+ * source and tag. The unexpected queue has a second index, by tag alone, for
+ * receives from any source. The first search of a long posted queue turns its
+ * index on; the removal of its last receive turns the index off. The indexes of
+ * the unexpected queue stay on.
  *
  * The hash leaves out the tag bits of `mask`. If a receive ignores other bits,
  * duo_match_learn() adds these bits to `mask`, up to a limit. Above the limit,
- * the receive is not in the hash table, but in the list `wild`, and its search
- * for an unexpected message is linear. Each search for a receive also reads the
- * list `wild`.
- *
- * The first search of a long posted queue turns the index of this queue on; the
- * removal of its last receive turns the index off. The indexes of the
- * unexpected queue are turned on when this queue becomes long, and stay on.
+ * the receive is in the list `wild`, which each search also reads, and its
+ * search for an unexpected message is linear.
  *
  * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */

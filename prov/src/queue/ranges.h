@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The address ranges of a group's receive entries, sorted by address. ofi_duo
- * searches the ranges to test whether the context in a completion of the core
- * is the address of an entry. Lock: the group's. Cost: a binary search; one
- * comparison for a single range.
+ * The address ranges of a group's receive entries, sorted by address. Lock: the
+ * group's. Cost of a test: a binary search.
  */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H

@@ -117,24 +117,6 @@ void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 	errs->some = true;
 }
 
-/*
- * If an entry was lost, stores the error FI_EOVERRUN in *entry and returns -1.
- * Otherwise returns -2. Does not clear errs->overrun: once overrun, a CQ stays
- * overrun until it is closed (fi_cq(3)).
- */
-static int duo_err_pop_overrun(const struct duo_err_list *errs,
-			       struct fi_cq_err_entry *entry)
-{
-	if (!errs->overrun)
-		return -2;
-	*entry = (struct fi_cq_err_entry) {
-		.err = FI_EOVERRUN,
-		.prov_errno = FI_EOVERRUN,
-		DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
-	};
-	return -1;
-}
-
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data)
 {
@@ -143,8 +125,17 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 	size_t space = entry->err_data_size;
 	int path;
 
-	if (!err)
-		return duo_err_pop_overrun(errs, entry);
+	if (!err && !errs->overrun)
+		return -2;
+	if (!err) {
+		/* once overrun, a CQ stays overrun: fi_cq(3) */
+		*entry = (struct fi_cq_err_entry) {
+			.err = FI_EOVERRUN,
+			.prov_errno = FI_EOVERRUN,
+			DUO_CQ_ERR_SRC(FI_ADDR_NOTAVAIL)
+		};
+		return -1;
+	}
 	STAILQ_REMOVE_HEAD(&errs->list, link);
 	errs->some = !STAILQ_EMPTY(&errs->list) || errs->overrun;
 	*entry = err->entry;

@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A CQ's ring of completions, and its list of errors. A reader gets an error
- * after all completions that were written before the error (duo_err.place). A
- * full ring doubles its size. If there is no memory for this, the completion is
- * lost, and the CQ reports FI_EOVERRUN from then on. Lock: the group's. Cost: a
- * cache line per slot.
+ * A CQ's ring of completions, and its list of errors, which are read in the
+ * order in which both were written (duo_err.place). A full ring doubles its
+ * size. If there is no memory for this, the completion is lost, and the CQ
+ * reports FI_EOVERRUN from then on. Lock: the group's. Cost: a cache line per
+ * slot.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -62,8 +62,8 @@ struct duo_sink {
 };
 
 /*
- * Writes an entry in a format other than FI_CQ_FORMAT_TAGGED. Such entries are
- * prefixes of fi_cq_tagged_entry. Returns the place of the next entry.
+ * Implements duo_entry_write() for the other formats, whose entries are prefixes
+ * of fi_cq_tagged_entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -80,9 +80,8 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies field by field: memcpy() could load several fields at once, and
- * such a load would wait until the caller's stores to these fields are in the
- * cache.
+ * entry. Copies field by field: a memcpy() that loads several fields at once
+ * would wait for the caller's stores to them.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -147,10 +146,8 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Makes slot 0 the next slot of an empty ring. So a ring that never has many
- * entries uses only its first slots, which stay in the CPU's cache. The CQ's
- * list of errors must be empty, because each error stores a value of
- * ring->tail.
+ * Makes slot 0 the next slot of an empty ring, so that short rings use only
+ * slots in the CPU's cache. The list of errors must be empty (duo_err.place).
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -165,9 +162,8 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 }
 
 /*
- * Gates or ungates the ring. A gated ring appears full, so each new entry takes
- * the slow path. This path wakes a thread that sleeps on the CQ, or drops the
- * entry of a hidden CQ.
+ * Gates or ungates the ring. A gated ring appears full, so new entries take the
+ * slow path, which wakes sleeping threads, or drops entries of a hidden CQ.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
@@ -229,10 +225,7 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/*
- * Returns the number of ring entries that must be read before the first error.
- * If the list has no error, returns the number of all ring entries.
- */
+/* Returns the number of ring entries before the first error, if any. */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -249,13 +242,10 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 }
 
 /*
- * Moves the first error to *entry, and returns its duo_err.path. If the list is
- * empty but errs->overrun is set, stores FI_EOVERRUN in *entry and returns -1.
- * Otherwise returns -2.
- *
- * Copies the error's err_data to the array that the caller has set in *entry
- * (fi_cq_readerr(3)). If the caller has set no array, copies err_data to
- * `data`, which has DUO_ERR_DATA_MAX bytes.
+ * Moves the first error to *entry, and returns its duo_err.path. Returns -1 and
+ * FI_EOVERRUN in *entry if the list is empty, but errs->overrun is set; -2: no
+ * error. Copies err_data to the array that the caller has set in *entry
+ * (fi_cq_readerr(3)), otherwise to `data`, which has DUO_ERR_DATA_MAX bytes.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -2,14 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry. Its state shows its use: posted receive, unexpected message,
- * or another. A receive with several buffers has a second entry, which lists
- * the buffers.
- *
- * Entries never move, so ofi_duo can test whether the context in a completion
- * of the core is the address of an entry (ranges.h). Only memory limits their
- * number, up to about 2^30: with a lower limit, correct MPI programs could
- * hang.
+ * A receive entry. Its state shows its use. A receive with several buffers has a
+ * second entry, which lists the buffers. Entries never move, so the context in
+ * a completion of the core can be compared with their addresses (ranges.h).
+ * Only memory limits their number, up to about 2^30: with a lower limit, correct
+ * MPI programs could hang.
  *
  * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
  * entries. The core writes the first of the four cache lines. A local match
@@ -37,10 +34,7 @@
 /* maximum number of ranges of a pool: about 2^30 entries in all of them */
 #define DUO_RX_RANGES 16
 
-/*
- * State of an entry. duo_rx_become() asserts that duo_rx_next[] permits a
- * change. Diagram: docs/matching.md.
- */
+/* State of an entry. Diagram of the changes: docs/matching.md. */
 enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
@@ -109,9 +103,9 @@ struct duo_near_msg {
 	struct near_rndv rndv;
 	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
-	 * The receive has ended, but ofi_duo has not reported this yet. Only
-	 * for sub-receives. If sub-receives have messages of the same peer,
-	 * ofi_duo reports them in the order in which they started.
+	 * The receive, a sub-receive, has ended, but is not reported yet:
+	 * sub-receives with messages of one peer are reported in the order in
+	 * which they started
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -127,20 +121,15 @@ struct duo_rx_buffers {
 
 struct duo_rx {
 	/*
-	 * core_ctx must be the first member of the struct: its address, which
-	 * the core reports as the context, is also the address of the entry
-	 * (duo_cq_rx()). While the receive is on the core, the core may write
-	 * to core_ctx, and the other members of the union are not valid.
+	 * core_ctx must be the first member: the core reports its address,
+	 * which duo_cq_rx() takes as that of the entry. While the receive is on
+	 * the core, no other member of the union is valid.
 	 */
 	union {
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		/*
-		 * message over near: `arrival` takes the place of peer.context
-		 * and of all fields of `peer` after it. The fields of `peer`
-		 * before peer.context are valid.
-		 */
+		/* message over near: in place of peer.context and all after */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
@@ -188,10 +177,7 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/*
-			 * new local message: duo_arrival_queue() must add it
-			 * to ep->rx.unresolved, not to the unexpected queue
-			 */
+			/* new local message, for ep->rx.unresolved */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: see rx->more */
@@ -221,9 +207,8 @@ static_assert(offsetof(struct duo_rx, arrival) +
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 /*
- * Inserts rx into a list: before the first entry that has the same kind and a
- * higher seq, otherwise at the end. field: the member that links the list.
- * Cost: a walk through the list.
+ * Inserts rx into a list, linked by `field`: before the first entry with the
+ * same kind and a higher seq, otherwise at the end.
  */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
@@ -252,7 +237,7 @@ struct duo_rx_pool {
 	bool failed;		/* the last attempt to map a range has failed */
 };
 
-/* Changes the state of rx; asserts that state.c permits the change. */
+/* Changes the state of rx; asserts that duo_rx_next[] permits the change. */
 DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 {
 	assert(duo_rx_may(rx->state, state));
@@ -262,17 +247,13 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 /* Initializes an empty pool. Memory is mapped when an entry is first needed. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/*
- * Makes sure that the next `count` allocations of entries succeed. Returns
- * false if there is no memory for another range.
- */
+/* Makes the next `count` allocations of entries succeed. False: no memory. */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Adds an entry to an empty free list. False: no memory; logs the failure. */
 bool duo_rx_pool_refill(struct duo_rx_pool *pool);
 /*
- * Adds a second entry to rx for `count` buffers, at least 2. The caller must
- * have reserved this entry by duo_rx_pool_reserve(). Returns the place of the
- * list of buffers, which the caller must write.
+ * Adds a second entry, which must be reserved, to rx for `count` buffers, at
+ * least 2. Returns the list of buffers, which the caller must write.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -283,10 +264,7 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/*
- * Returns duo_rx.what of the most frequent receive: it is in the state
- * DUO_RX_POSTED, and has one buffer and a completion.
- */
+/* Returns duo_rx.what of a posted receive with one buffer and a completion. */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
