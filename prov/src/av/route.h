@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Chooses the path of each send: the endpoint of the core or of the local
- * transport, and the peer's address there. Cost: one load. The first send to an
- * address takes the group's lock and looks up the address in the registry.
+ * Chooses the path of each send. Cost: one load. The first send to an address
+ * takes the group's lock and looks up the address in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H

@@ -23,9 +23,10 @@ struct duo_up {
 	 * the application has removed the address `gone` (FI_ADDR_UNSPEC: it
 	 * has removed none). Makes unexpected messages unresolved
 	 * - if their source had no fi_addr when they arrived, but has one now
-	 * - if their source had the fi_addr `gone`
+	 * - if their source had the fi_addr `gone`, which may get another peer
 	 * The next poll stores the present fi_addr, or none, in these messages
-	 * and matches them again. Also defers all blocked receives.
+	 * and matches them again. Also defers all blocked receives, because the
+	 * source may be confirmed already.
 	 */
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
 	/*

@@ -85,10 +85,7 @@ static bool duo_arrival_changed(const struct duo_rx *rx, fi_addr_t gone)
 	       rx->addr == gone;
 }
 
-/*
- * Inserts the messages before those that are already in ep->rx.unresolved:
- * those have arrived later.
- */
+/* Inserts the messages before those in ep->rx.unresolved, which are later. */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 {
 	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);

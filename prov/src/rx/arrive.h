@@ -2,13 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages. For each message, a local transport calls
- * duo_arrival_match(). If a receive matches, the transport fills and completes
- * the receive. Otherwise the transport queues the message by
- * duo_arrival_queue(). Lock: the group's.
- *
- * Cost: the test of the oldest receive is inline. A recall from the core takes
- * an fi_cancel() and reads of the core's CQ.
+ * Local messages. A local transport calls duo_arrival_match() for each message.
+ * It then fills and completes the receive, or, if none matches, queues the
+ * message by duo_arrival_queue(). Lock: the group's. Cost: the test of the
+ * oldest receive is inline.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -43,11 +40,9 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed source. From now on, a
- * multi-receive buffer that names this source blocks no receive, because the
- * core never fills this buffer. Makes all blocked receives deferred. Those that
- * another buffer blocks become blocked again when the deferred receives are
- * posted.
+ * Makes the source with this peer index a confirmed source. A buffer that names
+ * this source now blocks no receive, because the core never fills it. So this
+ * function calls duo_lazy_unblock().
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -56,53 +51,34 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/*
- * Queues a new message: as unresolved if duo_rx.unresolved is set, otherwise as
- * unexpected. Returns 0.
- */
+/* Queues a new message, as unresolved or unexpected. Returns 0. */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Starts to receive the unexpected or unresolved message msg into the buffers
- * of rx, a receive in no queue. Copies rx's buffers and context to msg, because
- * the transport refers to msg. Frees rx. False: no memory; rx has ended with an
- * error, and msg is unchanged.
+ * Starts to receive the waiting message msg into the buffers of rx, a receive
+ * in no queue. Copies rx to msg, because the transport refers to msg, and frees
+ * rx. False: no memory; rx has ended with an error, and msg is unchanged.
  */
 bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
 /*
- * Starts to receive the messages that match ready remainders, by
- * duo_multi_resume(). Then, if there are unresolved messages, or it is time for
- * a planned scan of the registry (map->retry), scans the registry and matches
- * the unresolved messages.
+ * Calls duo_multi_resume(). Then, if there are unresolved messages, or it is
+ * time for a planned scan of the registry, scans the registry and matches the
+ * unresolved messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/*
- * Moves unexpected messages to ep->rx.unresolved
- * - if their source had no fi_addr when they arrived, but has one now: they can
- *   then match receives that name the source
- * - if the application has removed `gone` (FI_ADDR_UNSPEC: none), the fi_addr of
- *   their source: they must not match receives that name the next peer with
- *   this fi_addr
- *
- * Defers blocked receives, because the source may be confirmed already: see
- * duo_arrival_confirm().
- */
+/* Implements duo_up.known(). */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 
 /* Slow path of duo_arrival_done_at(). May change *entry. */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
-/*
- * Reports the error of a receive over the local path. rx->addr: fi_addr of the
- * sender.
- */
+/* Reports an error of a receive over the local path. rx->addr: the sender. */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local path. src: fi_addr of the sender. Takes
- * single arguments instead of a struct: loads from a struct would wait for the
- * caller's stores to it.
+ * Completes a receive over the local path. src: the sender. Not a struct: loads
+ * from it would wait for the caller's stores.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -10,13 +10,9 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/*
- * Discards an unexpected or claimed message. Returns 0 or an error. After an
- * error, nothing has changed.
- */
+/* Same as duo_recv_start(), but discards the message: without buffers. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
-	/* no buffers: the message is not copied */
 	const struct duo_recv nowhere = {
 		.kind = rx->kind,
 		.want = { .addr = rx->addr, .tag = rx->tag },
@@ -27,10 +23,7 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 	return duo_recv_start(rx, &nowhere);
 }
 
-/*
- * Completes a peek that has found the message rx. Discards or claims rx if
- * recv->flags request it. The discard has no completion of its own.
- */
+/* Completes a peek that has found rx; discards or claims rx on request. */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
 {
@@ -44,6 +37,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 	fi_addr_t src = rx->addr;
 	int ret;
 
+	/* a discard by a peek has no completion of its own */
 	if (recv->flags & FI_DISCARD) {
 		ret = duo_peek_discard(rx, recv->context, FI_DISCARD);
 		if (ret)
@@ -109,10 +103,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
- * Executes a peek. Reports an unexpected message at once, because no posted
- * receive matches it (invariant I2 in docs/matching.md). Without an unexpected
- * message, passes the peek to the core, or reports FI_ENOMSG if the core cannot
- * have a message.
+ * Executes a peek: reports an unexpected message, which no posted receive
+ * matches (docs/matching.md, I2), or passes the peek to the core, or reports
+ * FI_ENOMSG if the core cannot have a message.
  */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {

@@ -68,9 +68,8 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 }
 
 /*
- * Converts a list of buffers with lengths in elements to one with lengths in
- * bytes. Stores the first NEAR_IOV_MAX buffers in iov[], and returns a struct
- * that refers to iov[]. size: size of an element, bytes.
+ * Converts lengths in elements of `size` bytes to lengths in bytes. The result
+ * refers to iov[], which gets the first NEAR_IOV_MAX buffers.
  */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
@@ -117,9 +116,8 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors of the buffers. If the application has passed none,
- * returns an array of NULL, because efa reads a descriptor for each buffer.
- * More than DUO_ATOMIC_DESCS buffers without descriptors: returns NULL.
+ * Returns the descriptors of the buffers. If there are none, returns an array
+ * of NULL, because efa reads one for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -168,8 +166,7 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 
 /*
  * The struct fi_msg_atomic and the flags of a call that has neither argument.
- * Both macros use variables of the calling function. DUO_ATOMIC_MSG uses dest,
- * datatype and op. DUO_ATOMIC_DEFAULTS uses ep_fid, datatype and at.
+ * Use the caller's dest, datatype and op, or ep_fid, datatype and at.
  */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
@@ -322,10 +319,7 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/*
- * Injects an atomic. If the core must execute it, calls fi_inject_atomic(),
- * because no flag of fi_atomicmsg() prevents the completion.
- */
+/* Injects an atomic. No flag of fi_atomicmsg() prevents a completion. */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

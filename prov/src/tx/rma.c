@@ -154,10 +154,7 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			   NEAR_WRITE, 0, 0);
 }
 
-/*
- * The slow path of injects. If the core must execute the write, calls the
- * core's inject functions: no flag of fi_writemsg() prevents the completion.
- */
+/* The slow path of injects. No flag of fi_writemsg() prevents a completion. */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t raddr, uint64_t key,
