@@ -39,12 +39,16 @@ enum split {
 	SPLITS,
 };
 
-static void split(struct iovec iov[2], enum split how, size_t len)
+/* Returns the number of buffers: 1 if len is below the prefix. */
+static size_t split(struct iovec iov[2], enum split how, size_t len)
 {
-	iov[0].iov_base = buf;
-	iov[0].iov_len = how == APART ? PREFIX : PREFIX + 1;
-	iov[1].iov_base = buf + iov[0].iov_len;
-	iov[1].iov_len = len - iov[0].iov_len;
+	size_t first = how == APART ? PREFIX : PREFIX + 1;
+
+	if (len < PREFIX)
+		first = len;
+	iov[0] = (struct iovec) { buf, first };
+	iov[1] = (struct iovec) { buf + first, len - first };
+	return len < PREFIX ? 1 : 2;
 }
 
 static ssize_t send_msg(enum call call, enum split how, size_t len,
@@ -52,13 +56,10 @@ static ssize_t send_msg(enum call call, enum split how, size_t len,
 {
 	struct iovec iov[2];
 	const struct fi_msg msg = {
-		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2, .addr = to,
+		.msg_iov = iov, .iov_count = split(iov, how, len), .addr = to,
 		.context = &context,
 	};
 
-	split(iov, how, len);
-	if (len < PREFIX)
-		iov[0].iov_len = len;
 	switch (call) {
 	case ONE:
 		return fi_send(fx.ep, buf, len, NULL, to, &context);
@@ -80,13 +81,10 @@ static ssize_t send_tagged(enum call call, enum split how, size_t len,
 {
 	struct iovec iov[2];
 	const struct fi_msg_tagged msg = {
-		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2, .addr = to,
+		.msg_iov = iov, .iov_count = split(iov, how, len), .addr = to,
 		.tag = TAG, .context = &context,
 	};
 
-	split(iov, how, len);
-	if (len < PREFIX)
-		iov[0].iov_len = len;
 	switch (call) {
 	case ONE:
 		return fi_tsend(fx.ep, buf, len, NULL, to, TAG, &context);
@@ -116,7 +114,7 @@ static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
 {
 	struct iovec iov[2];
 	const struct fi_msg msg = {
-		.msg_iov = iov, .iov_count = len < PREFIX ? 1 : 2,
+		.msg_iov = iov, .iov_count = split(iov, how, len),
 		.addr = FI_ADDR_UNSPEC, .context = &context,
 	};
 	const struct fi_msg_tagged tmsg = {
@@ -124,9 +122,6 @@ static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)
 		.tag = TAG, .context = &context,
 	};
 
-	split(iov, how, len);
-	if (len < PREFIX)
-		iov[0].iov_len = len;
 	if (call == ONE)
 		return tagged ? fi_trecv(fx.ep, buf, len, NULL, msg.addr, TAG,
 					 0, &context) :

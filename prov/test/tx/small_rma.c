@@ -34,6 +34,22 @@ static void put(size_t len)
 				  &context), 0);
 }
 
+static void get(void)
+{
+	delegate_next();
+	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
+				 &context), 0);
+	ended(FI_RMA | FI_READ);
+}
+
+/* Adds `count` elements of ours[] to theirs[]. */
+static void fetch_add(size_t count, uint64_t *was)
+{
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, count, NULL, was, NULL,
+					 peer, START, KEY, FI_UINT64, FI_SUM,
+					 &context), 0);
+}
+
 /*
  * The first operation looks up the key. The first atomic attaches the peer to a
  * ring.
@@ -44,50 +60,33 @@ static void first(void)
 
 	put(8);
 	ended(FI_RMA | FI_WRITE);
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(1, &was);
 	ended(FI_ATOMIC | FI_READ);
 }
 
-static struct fixture_attr attr(enum fi_threading threading, uint64_t order,
-				const char *core)
-{
-	return (struct fixture_attr) {
-		.core = core, .near = true, .onesided = true,
-		.threading = threading, .order = order,
-		.cntr_flags = FI_READ | FI_WRITE,
-	};
-}
+#define ONESIDED .near = true, .onesided = true, \
+		 .cntr_flags = FI_READ | FI_WRITE
 
-static void setup_as(enum fi_threading threading, uint64_t order,
-		     const char *core)
-{
-	const struct fixture_attr as = attr(threading, order, core);
-
-	port_setup(&as);
-}
+FIXTURE_SETUP(open_unlocked, port_setup, .core = "efa", ONESIDED,
+	      .threading = FI_THREAD_DOMAIN);
+FIXTURE_SETUP(open_locked, port_setup, .core = "efa", ONESIDED,
+	      .threading = FI_THREAD_SAFE);
+FIXTURE_SETUP(setup_ordered, port_setup, .core = "efa", ONESIDED,
+	      .threading = FI_THREAD_DOMAIN,
+	      .order = FI_ORDER_WAS | FI_ORDER_RAS);
+FIXTURE_SETUP(setup_other_core, port_setup, .core = "verbs", ONESIDED,
+	      .threading = FI_THREAD_DOMAIN);
 
 static void setup(void)
 {
-	setup_as(FI_THREAD_DOMAIN, 0, "efa");
+	open_unlocked();
 	first();
 }
 
 static void setup_locked(void)
 {
-	setup_as(FI_THREAD_SAFE, 0, "efa");
+	open_locked();
 	first();
-}
-
-static void setup_ordered(void)
-{
-	setup_as(FI_THREAD_DOMAIN, FI_ORDER_WAS | FI_ORDER_RAS, "efa");
-}
-
-static void setup_other_core(void)
-{
-	setup_as(FI_THREAD_DOMAIN, 0, "verbs");
 }
 
 UNIT_CASE("unlocked", setup, port_teardown);
@@ -102,14 +101,9 @@ UNIT_TEST(small_operations_take_fast_path)
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(theirs[0], 4242);
 	theirs[0] = 17;
-	delegate_next();
-	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
-				 &context), 0);
-	ended(FI_RMA | FI_READ);
+	get();
 	ck_assert_uint_eq(ours[0], 17);
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(1, &was);
 	ended(FI_ATOMIC | FI_READ);
 	ck_assert_uint_eq(was, 17);
 	ck_assert_uint_eq(theirs[0], 34);
@@ -127,9 +121,7 @@ UNIT_TEST(atomic_on_no_elements_completes)
 	ck_assert_int_eq(fi_atomic(fx.ep, ours, 0, NULL, peer, START, KEY,
 				   FI_UINT64, FI_SUM, &context), 0);
 	ended(FI_ATOMIC | FI_WRITE);
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 0, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(0, &was);
 	ended(FI_ATOMIC | FI_READ);
 	ck_assert_uint_eq(was, 5);
 	ck_assert_uint_eq(theirs[0], 17);
@@ -213,10 +205,7 @@ UNIT_TEST(ordered_messages_exclude_fast_path)
 		put(8);
 		ended(FI_RMA | FI_WRITE);
 	}
-	delegate_next();
-	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
-				 &context), 0);
-	ended(FI_RMA | FI_READ);
+	get();
 	ck_assert_uint_eq(rma()->small, 0);
 	carried(FIRST + 2, 0, 0);
 }
@@ -238,9 +227,7 @@ UNIT_TEST(core_atomics_exclude_fast_path)
 		ended(FI_RMA | FI_WRITE);
 	}
 	ck_assert_uint_eq(rma()->small, 1);
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(1, &was);
 	ck_assert_uint_eq(rma()->small, 1);
 	carried(FIRST + 1, 0, 1);
 }
