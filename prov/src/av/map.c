@@ -330,7 +330,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	/* a scan looks up the addresses: another process may have them now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	ep->map->retry_after = 0; /* several failures must not double the delay */
+	ep->map->retry_after = 0; /* several failures do not double the delay */
 	duo_map_plan(ep);
 }
 

@@ -8,8 +8,9 @@
 int duo_ep_early(struct duo_ep *ep)
 {
 	if (!atomic_exchange(&ep->opts.early_logged, true))
-		DUO_WARN(EP_CTRL, "ep %p: a data transfer call before fi_enable "
-			 "failed. Call fi_enable first\n", (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: a data transfer call before "
+			 "fi_enable failed. Call fi_enable first\n",
+			 (void *) ep);
 	return -FI_EOPBADSTATE;
 }
 

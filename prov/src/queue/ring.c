@@ -74,7 +74,8 @@ size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 
 	count = duo_min(count, (size_t) (ring->tail - ring->head));
 	for (i = 0; i < count; i++)
-		buf = duo_ring_read_one(ring, format, buf, src ? &src[i] : NULL);
+		buf = duo_ring_read_one(ring, format, buf,
+					src ? &src[i] : NULL);
 	return count;
 }
 

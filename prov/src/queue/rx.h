@@ -2,11 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry. Its state shows its use. A receive with several buffers has a
- * second entry, which lists the buffers. Entries never move, so the context in
- * a completion of the core can be compared with their addresses (ranges.h).
- * Only memory limits their number, up to about 2^30: with a lower limit, correct
- * MPI programs could hang.
+ * A receive entry. Its state shows its use. A receive with several buffers has
+ * a second entry, which lists the buffers. Entries never move, so the context
+ * in a completion of the core can be compared with their addresses (ranges.h).
+ * Only memory limits their number, up to about 2^30: with a lower limit,
+ * correct MPI programs could hang.
  *
  * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
  * entries. The core writes the first of the four cache lines. A local match
@@ -202,7 +202,7 @@ struct duo_rx {
 static_assert(sizeof(struct duo_rx) <= 256, "four cache lines");
 static_assert(offsetof(struct duo_rx, arrival) +
 	      sizeof(struct duo_near_msg) <= sizeof(struct fi_peer_rx_entry),
-	      "a message of near lies in memory that only libfabric's shm uses");
+	      "a message of near is in memory that only libfabric's shm uses");
 
 TAILQ_HEAD(duo_rx_list, duo_rx);
 

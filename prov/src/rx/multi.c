@@ -119,8 +119,8 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 
 /*
  * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, in no queue. NULL: the buffer is closed; if it was open, it had too
- * little space, or there was no receive entry.
+ * remainder, in no queue. NULL: the buffer is closed; if it was open, it had
+ * too little space, or there was no receive entry.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {

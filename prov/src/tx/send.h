@@ -25,8 +25,8 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 }
 
 /*
- * Returns the flags of a call, for the core. With a local side, removes FI_MORE:
- * efa would wait for the next operation, which near may get.
+ * Returns the flags of a call, for the core. With a local side, removes
+ * FI_MORE: efa would wait for the next operation, which near may get.
  */
 static inline uint64_t duo_tx_core_flags(const struct duo_ep *ep,
 					 uint64_t flags)
@@ -45,7 +45,7 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
-/* Sends one buffer. No struct, so that the caller's fast path needs no stack. */
+/* Sends one buffer. No struct, so that the fast path needs no stack. */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
@@ -64,8 +64,8 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a local peer's ring, and its completion to the CQ. Returns
- * the peer. NULL: nothing was written.
+ * Writes a message to a local peer's ring, and its completion to the CQ.
+ * Returns the peer. NULL: nothing was written.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)

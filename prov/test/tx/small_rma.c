@@ -112,7 +112,7 @@ UNIT_TEST(small_operations_take_fast_path)
 	ck_assert_uint_eq(fi_cntr_read(fx.cntr), FIRST + 4);
 }
 
-/* An atomic on no elements completes, as with the cores, and changes nothing. */
+/* As with the cores, an atomic on no elements completes and changes nothing. */
 UNIT_TEST(atomic_on_no_elements_completes)
 {
 	uint64_t was = 5;
