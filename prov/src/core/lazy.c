@@ -2,14 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The list of deferred receives, and recalls. Needs the group's lock.
- *
- * To recall a receive, ofi_duo calls the core's fi_cancel(). Then it reads the
- * core's CQ until it finds an entry of the receive, or until the CQ is empty.
- * FI_ECANCELED in the entry shows that the recall has succeeded. Otherwise the
- * core has matched the receive: fi_cancel() is synchronous in every supported
- * core, so a canceled receive would be in the CQ by now. Proof:
- * docs/matching.md.
+ * The list of deferred receives, and recalls. Needs the group's lock. After the
+ * core's fi_cancel(), a recall reads the core's CQ until it finds an entry of
+ * the receive, or until the CQ is empty: then the core has matched the receive,
+ * because fi_cancel() is synchronous in every supported core.
  */
 
 #include <assert.h>

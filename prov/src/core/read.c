@@ -137,9 +137,8 @@ int duo_cq_core_err(struct duo_cq *cq)
 
 /*
  * Returns the receive that a successful entry of the core's CQ completes; NULL:
- * none. An entry for a remote read or write completes no receive, whatever its
- * context: if the device has no RDMA write, efa may leave the context of an
- * earlier receive in the entry.
+ * none. If the device has no RDMA write, efa may leave the context of an
+ * earlier receive in the entry of a remote write.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -257,10 +256,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/*
-	 * read only as many entries as fit into the application's array: others
-	 * would have to be stored, and copied once more
-	 */
+	/* further entries would be copied to cq->ring, and once more */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

@@ -34,19 +34,9 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 /* read.c, read_locked.c, read_single.c */
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
-/*
- * Puts the CQ into its own group (group.c). In these cases, puts the CQ into
- * the domain's group instead:
- * - the domain's lock is off (FI_THREAD_DOMAIN)
- * - the local transport is libfabric's shm
- * - the domain may have a bounce buffer for device memory
- * - the domain has a thread for FI_PROGRESS_AUTO
- */
+/* Puts the CQ into its own group, or the domain's: duo_domain_splits(). */
 void duo_cq_group(struct duo_cq *cq);
-/*
- * Closes the CQ's own group if the CQ is in this group. Needs all locks of the
- * domain.
- */
+/* Closes the CQ's own group, if any. Needs all locks of the domain. */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
  * Moves the CQ and its endpoints to the domain's group. Needs all locks of the

@@ -2,11 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of fi_cq_read(). While duo_cq.attention is 0 and duo_cq.left is
- * not 0, a read polls only the rings of near's ports. Functions of the slow
- * path have the same arguments as their callers. So a read can call them by
- * tail calls, and saves no registers if it finds nothing. read_locked.c and
- * read_single.c include this file for the other modes of the lock.
+ * The fast path of fi_cq_read(): docs/objects.md, "Fast paths". Functions of
+ * the slow path have the same arguments as their callers, so a read can call
+ * them by tail calls, and saves no registers if it finds nothing.
  */
 
 #include <rdma/fi_errno.h>

@@ -5,9 +5,6 @@
  * An address vector (AV). An address has the same fi_addr as in the core's AV.
  * Lock: any group's to read an AV, all locks of the domain to change an AV
  * (duo_domain_lock()). Senders read route words without a lock.
- *
- * Cost per fi_addr: 16 bytes plus the address. Each endpoint adds 8 bytes for
- * the route, and up to 9 bytes in struct duo_map.
  */
 #ifndef DUO_OBJ_AV_H
 #define DUO_OBJ_AV_H
@@ -28,17 +25,8 @@ struct duo_domain;
 struct duo_ep;
 
 /*
- * The route of a fi_addr: one word. Bits 0 and 1: the state. Upper bits: the
- * peer index plus 1; 0: no peer index.
- *
- * The state changes
- * - from NONE to UNDECIDED when the address is inserted
- * - from UNDECIDED to CORE or LOCAL when a path is chosen
- * - from LOCAL to CORE only before the first message, to keep messages in order
- * - to UNDECIDED when the address loses its peer index, because its process has
- *   failed or cannot be reached. If no other process can ever get this address
- *   (duo_traits.carries_nothing), the state changes to CORE instead
- * - to NONE when the address is removed
+ * The route of a fi_addr: one word (docs/objects.md, "Routes"). Bits 0 and 1:
+ * the state. Upper bits: the peer index plus 1; 0: no peer index.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
@@ -81,9 +69,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns the source of a message over the core. src: the source that the core
- * has reported. If src is in the AV, or is FI_ADDR_UNSPEC, returns src.
- * Otherwise returns FI_ADDR_NOTAVAIL.
+ * Returns src, the source that the core has reported, if it is in the AV or
+ * FI_ADDR_UNSPEC. Otherwise returns FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {

@@ -45,20 +45,13 @@ struct duo_domain {
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
 	bool onesided;	/* near executes RMA and atomics between local peers */
-	/*
-	 * number of keys that duo_near_region_entry() has chosen. It chooses
-	 * a key if peers may not execute RMA on the region over near
-	 */
+	/* number of keys that duo_near_region_entry() has chosen */
 	uint64_t message_keys;
 	/* virtual addressing: mr_mode has FI_MR_VIRT_ADDR, or is FI_MR_BASIC */
 	bool virt_addrs;
 	/* length of an endpoint's address at the core, bytes; 0: unknown */
 	size_t addr_len;
-	/*
-	 * endpoints in different network namespaces may have the same address
-	 * at the core
-	 */
-	bool per_net;
+	bool per_net;	/* the core's addresses depend on the namespace */
 	LIST_HEAD(, duo_av) avs;
 	struct duo_group group;
 	/* the lock of each CQ's own group is a single lock: base/lock.h */

@@ -49,10 +49,7 @@ enum {
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in `list` */
 	uint32_t due;	/* number of due receives in `list` */
-	/*
-	 * number of polls in a row without a local event, after which ofi_duo
-	 * posts all of `list` to the core
-	 */
+	/* polls without a local event, after which all of `list` is posted */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
 	struct duo_rx_list blocked;	/* blocked receives */
@@ -183,10 +180,7 @@ struct duo_ep {
 	/* used if FI_MSG_PREFIX is set, see fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		/*
-		 * calls for messages without a prefix. The application's calls
-		 * skip the prefix, then call these
-		 */
+		/* calls for messages without a prefix */
 		struct fi_ops_msg *msg;
 		struct fi_ops_tagged *tagged;
 	} prefix;

@@ -3,10 +3,7 @@
 
 /*
  * A group: the objects that one lock protects (docs/architecture.md, "Objects,
- * lifetimes, locks").
- *
- * Cost: an atomic operation to take a lock, another to release a lock, in the
- * mode DUO_LOCK_SHARED; less in the other modes of base/lock.h.
+ * lifetimes, locks"). Cost: that of base/lock.h.
  */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
