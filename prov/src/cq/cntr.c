@@ -7,8 +7,10 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "core/lazy.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "cq/wait.h"
 #include "obj/ep.h"
 #include "obj/forward.h"
 #include "transport/transport.h"
@@ -76,7 +78,8 @@ static bool duo_cntr_core_due(struct duo_cntr *cntr)
 	       ++cntr->core_skip % duo_params.core_poll_interval == 0;
 }
 
-void duo_cntr_progress(struct duo_cntr *cntr)
+/* Polls the counter's endpoints. Needs the domain's lock. */
+static void duo_cntr_progress(struct duo_cntr *cntr)
 {
 	const struct duo_ep *ep = NULL;
 	const struct duo_cntr_bind *bind;
@@ -90,14 +93,6 @@ void duo_cntr_progress(struct duo_cntr *cntr)
 	}
 	if (duo_cntr_core_due(cntr))
 		duo_cntr_read_core(cntr, false);
-}
-
-void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad)
-{
-	duo_cntr_read_core(cntr, false);
-	duo_cntr_read_core(cntr, true);
-	*good = duo_cntr_sum(cntr, false);
-	*bad = duo_cntr_sum(cntr, true);
 }
 
 static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
@@ -114,7 +109,11 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
+/*
+ * Returns the number of failures. Does not poll: uses the number of errors that
+ * was last read from the core's counter.
+ */
+static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 {
 	uint64_t value;
 
@@ -171,6 +170,69 @@ static int duo_cntr_seterr(struct fid_cntr *cntr, uint64_t value)
 	return duo_cntr_put(cntr, value, true, true);
 }
 
+/*
+ * Posts deferred receives, because no poll does so during the sleep. Needs the
+ * domain's lock.
+ */
+static void duo_cntr_before_sleep(const struct duo_cntr *cntr)
+{
+	const struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &cntr->binds, cntr_link)
+		duo_lazy_flush(bind->ep);
+}
+
+/* Makes a short sleep: no event wakes the threads that wait for a counter. */
+static void duo_cntr_sleep(struct duo_cntr *cntr)
+{
+	duo_lock(&cntr->domain->group.lock);
+	duo_cntr_before_sleep(cntr);
+	duo_unlock(&cntr->domain->group.lock);
+	duo_waiter_pause(&cntr->waiter);
+}
+
+static int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold,
+			 int timeout)
+{
+	struct duo_cntr *cntr = duo_cntr_of(&cntr_fid->fid);
+	struct duo_blocking call = duo_blocking_begin(timeout);
+	uint64_t bad = duo_cntr_known_bad(cntr);
+
+	for (;;) {
+		if (fi_cntr_read(cntr_fid) >= threshold)
+			return 0;
+		if (fi_cntr_readerr(cntr_fid) != bad)
+			return -FI_EAVAIL;
+		if (duo_blocking_over(&call))
+			return -FI_ETIMEDOUT;
+		if (duo_blocking_sleeps(&call))
+			duo_cntr_sleep(cntr);
+	}
+}
+
+int duo_cntr_trywait(struct duo_cntr *cntr)
+{
+	int err, ret = 0;
+	uint64_t now;
+
+	if (cntr->waiter.obj != FI_WAIT_FD)
+		return -FI_EINVAL;
+	duo_lock(&cntr->domain->group.lock);
+	duo_cntr_progress(cntr);
+	duo_cntr_before_sleep(cntr);
+	for (err = 0; err <= 1; err++) {
+		duo_cntr_read_core(cntr, err);
+		now = duo_cntr_sum(cntr, err);
+		if (now != cntr->seen[err])
+			ret = -FI_EAGAIN;
+		cntr->seen[err] = now;
+	}
+	if (!ret)
+		ret = duo_waiter_set_timer(&cntr->waiter);
+	duo_unlock(&cntr->domain->group.lock);
+	return ret;
+}
+
 static struct fi_ops_cntr duo_cntr_ops = {
 	.size = sizeof(struct fi_ops_cntr),
 	.read = duo_cntr_read,
@@ -203,6 +265,11 @@ static int duo_cntr_close(struct fid *fid)
 	return 0;
 }
 
+static int duo_cntr_control(struct fid *fid, int command, void *arg)
+{
+	return duo_waiter_control(&duo_cntr_of(fid)->waiter, fid, command, arg);
+}
+
 static struct fi_ops duo_cntr_fi_ops = {
 	.size = sizeof(struct fi_ops),
 	.close = duo_cntr_close,
@@ -210,6 +277,15 @@ static struct fi_ops duo_cntr_fi_ops = {
 	.control = duo_cntr_control,
 	.ops_open = duo_core_ops_open,
 };
+
+/* Opens the wait object. Only FI_WAIT_FD has a file descriptor. */
+static int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
+{
+	bool fd = wait_obj == FI_WAIT_FD;
+	int ret = duo_waiter_open(&cntr->waiter, wait_obj, fd);
+
+	return !ret && fd ? duo_waiter_add_timer(&cntr->waiter) : ret;
+}
 
 static int duo_cntr_open_paths(struct duo_cntr *cntr,
 			       const struct fi_cntr_attr *attr, void *context)

@@ -16,32 +16,14 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		  struct fid_cntr **cntr_fid, void *context);
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
 		     uint64_t flags);
-/* Polls the counter's endpoints. Needs the domain's lock. */
-void duo_cntr_progress(struct duo_cntr *cntr);
-/*
- * Stores the number of successes in *good, and that of failures in *bad. Needs
- * the domain's lock.
- */
-void duo_cntr_value(struct duo_cntr *cntr, uint64_t *good, uint64_t *bad);
-/*
- * Returns the number of failures. Does not poll: uses the number of errors that
- * was last read from the core's counter. Takes the domain's lock.
- */
-uint64_t duo_cntr_known_bad(struct duo_cntr *cntr);
 /* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
 int duo_cntr_bind_core(const struct duo_ep *ep);
 /* Unbinds ep's counters; their values remain. Needs the domain's lock. */
 void duo_cntr_unbind(struct duo_ep *ep);
-
-/* cntr_wait.c */
-/* Opens the wait object. Only FI_WAIT_FD has a file descriptor. */
-int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj);
-int duo_cntr_wait(struct fid_cntr *cntr_fid, uint64_t threshold, int timeout);
 /*
  * Executes fi_trywait() for a counter. Returns 0 if the application may sleep;
  * -FI_EAGAIN: the counter has changed since the previous fi_trywait().
  */
 int duo_cntr_trywait(struct duo_cntr *cntr);
-int duo_cntr_control(struct fid *fid, int command, void *arg);
 
 #endif /* DUO_CQ_CNTR_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Blocking calls of completion queues (wait.c) and counters (cntr_wait.c). */
+/* Blocking calls of completion queues (wait.c) and counters (cntr.c). */
 #ifndef DUO_CQ_WAIT_H
 #define DUO_CQ_WAIT_H
 

@@ -34,8 +34,8 @@ struct duo_cntr {
 	/* number of polls of the counter: last case of duo_cntr_core_due() */
 	uint32_t core_skip;
 	bool on_core;	/* the core's counter has been bound */
-	struct duo_waiter waiter;	/* wait object: cq/cntr_wait.c */
-	uint64_t seen_good, seen_bad;	/* values at the last fi_trywait() */
+	struct duo_waiter waiter;	/* wait object */
+	uint64_t seen[2];	/* values at the last fi_trywait(), as own[] */
 	LIST_HEAD(, duo_cntr_bind) binds;
 	atomic_int refs;
 };
