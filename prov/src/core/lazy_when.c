@@ -218,11 +218,6 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_cq_core_active(ep->rx_cq);
 }
 
-static bool duo_ep_waits(const struct duo_ep *ep)
-{
-	return ep->lazy.count && !ep->closing;
-}
-
 /*
  * True if the endpoint has deferred receives that are not due, and only aging
  * posts them in the current poll: the local transport is not idle, or the core
@@ -263,7 +258,7 @@ void duo_cq_flush_lazy(struct duo_cq *cq)
 	struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
-		if (duo_ep_waits(ep))
+		if (ep->lazy.count && !ep->closing)
 			duo_ep_flush_lazy(cq, ep);
 	}
 }

@@ -110,12 +110,6 @@ int duo_none_domain_mr(struct fid_domain *domain_fid)
 				domain_fid)->mr_mode;
 }
 
-static bool duo_none_prov_keys(const struct duo_none_domain *domain)
-{
-	return domain->mr_mode == DUO_MR_BASIC ||
-	       domain->mr_mode & FI_MR_PROV_KEY;
-}
-
 /*
  * Registers no memory: near's region table has the region. Creates only the key
  * and the descriptor that fi_mr_key(3) and fi_mr_desc(3) return.
@@ -137,7 +131,8 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	if (!mr)
 		return -FI_ENOMEM;
 	mr->mem_desc = mr;
-	mr->key = duo_none_prov_keys(domain) ?
+	mr->key = domain->mr_mode == DUO_MR_BASIC ||
+		  domain->mr_mode & FI_MR_PROV_KEY ?
 		  atomic_fetch_add(&domain->key, 1) : attr->requested_key;
 	*mr_fid = mr;
 	return 0;

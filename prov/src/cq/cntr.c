@@ -278,15 +278,6 @@ static struct fi_ops duo_cntr_fi_ops = {
 	.ops_open = duo_core_ops_open,
 };
 
-/* Opens the wait object. Only FI_WAIT_FD has a file descriptor. */
-static int duo_cntr_wait_open(struct duo_cntr *cntr, enum fi_wait_obj wait_obj)
-{
-	bool fd = wait_obj == FI_WAIT_FD;
-	int ret = duo_waiter_open(&cntr->waiter, wait_obj, fd);
-
-	return !ret && fd ? duo_waiter_add_timer(&cntr->waiter) : ret;
-}
-
 static int duo_cntr_open_paths(struct duo_cntr *cntr,
 			       const struct fi_cntr_attr *attr, void *context)
 {
@@ -337,7 +328,10 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		return -FI_ENOMEM;
 	cntr->domain = duo_domain_of(domain_fid);
 	LIST_INIT(&cntr->binds);
-	ret = duo_cntr_wait_open(cntr, attr->wait_obj);
+	ret = duo_waiter_open(&cntr->waiter, attr->wait_obj,
+			      attr->wait_obj == FI_WAIT_FD);
+	if (!ret && attr->wait_obj == FI_WAIT_FD)
+		ret = duo_waiter_add_timer(&cntr->waiter);
 	if (!ret)
 		ret = duo_cntr_open_paths(cntr, attr, context);
 	if (ret) {

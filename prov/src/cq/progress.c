@@ -165,25 +165,19 @@ void duo_ep_progress(const struct duo_ep *ep)
 		duo_cq_progress(ep->tx_cq);
 }
 
-/*
- * True if polls of the endpoint must yield the CPU. False without a local side,
- * because the core does not yield either.
- */
-static bool duo_ep_yields(const struct duo_ep *ep)
-{
-	return ep->path_ep[FI_DUO_LOCAL] &&
-	       (duo_params.yield_always ||
-		ep->domain->peer->oversubscribed(ep,
-				duo_registry_count(ep->publication.dir)));
-}
-
+/* Not for endpoints without a local side: the core does not yield either. */
 static bool duo_cq_check_oversub(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
 
-	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		if (duo_ep_yields(ep))
+	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep)) {
+		if (!ep->path_ep[FI_DUO_LOCAL])
+			continue;
+		if (duo_params.yield_always ||
+		    cq->peer->oversubscribed(ep,
+				duo_registry_count(ep->publication.dir)))
 			return true;
+	}
 	return false;
 }
 

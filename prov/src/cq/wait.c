@@ -90,31 +90,6 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 	return ret;
 }
 
-/*
- * Arms the endpoint's local transport: new events then wake a sleeping thread.
- * Returns 0; -FI_EAGAIN: there are events already, or operations that only
- * polls continue.
- */
-static int duo_ep_arm(struct duo_ep *ep)
-{
-	const struct duo_transport *peer = ep->domain->peer;
-
-	return peer && peer->arm ? peer->arm(ep) : 0;
-}
-
-/*
- * Ends a sleep for which duo_ep_arm() was called; must follow each such sleep.
- * If this thread has consumed the port's wakeup, wakes the other threads that
- * sleep on CQs of the endpoint.
- */
-static void duo_ep_woken(struct duo_ep *ep)
-{
-	const struct duo_transport *peer = ep->domain->peer;
-
-	if (peer && peer->woken && peer->woken(ep))
-		duo_ep_wake_sleepers(ep);
-}
-
 /* Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. */
 static int duo_cq_arm_core(struct duo_cq *cq)
 {
@@ -126,9 +101,14 @@ static int duo_cq_arm_core(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ's wait object. Needs the group's lock. Returns
- * what duo_ep_arm() and duo_cq_arm_core() return; if this is not 0, the next
- * polls poll both paths.
+ * Arms all sources of the CQ's wait object: the next event then wakes a thread.
+ * Needs the group's lock. Returns
+ * - 0: all are armed
+ * - -FI_EAGAIN: there are events already, or operations that only polls
+ *   continue
+ * - another error
+ *
+ * If the result is not 0, the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -136,8 +116,10 @@ static int duo_cq_arm(struct duo_cq *cq)
 	int ret = 0;
 
 	duo_cq_set_asleep(cq, true);
-	for (ep = duo_cq_first_ep(cq); ep && !ret; ep = duo_cq_next_ep(cq, ep))
-		ret = duo_ep_arm(ep);
+	if (cq->peer && cq->peer->arm)
+		for (ep = duo_cq_first_ep(cq); ep && !ret;
+		     ep = duo_cq_next_ep(cq, ep))
+			ret = cq->peer->arm(ep);
 	if (!ret)
 		ret = duo_cq_arm_core(cq);
 	if (!ret && cq->waiter.timer_fd >= 0)
@@ -156,8 +138,11 @@ static void duo_cq_woken(struct duo_cq *cq)
 
 	duo_cq_set_asleep(cq, false);
 	duo_waiter_clear(&cq->waiter);
+	if (!cq->peer || !cq->peer->woken)
+		return;
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		duo_ep_woken(ep);
+		if (cq->peer->woken(ep))
+			duo_ep_wake_sleepers(ep);
 }
 
 static bool duo_cq_due(struct duo_cq *cq)

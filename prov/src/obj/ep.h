@@ -261,12 +261,6 @@ static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 		duo_cq_wake_sleeper(ep->tx_cq);
 }
 
-/* Allocates receive entries for one local poll. False: no memory. */
-static inline bool duo_ep_has_entries(struct duo_ep *ep)
-{
-	return duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH);
-}
-
 static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 {
 	ep->stats.path[FI_DUO_CORE].rx_msgs++;

@@ -384,7 +384,7 @@ uint32_t duo_shm_poll(struct duo_cq *cq)
 	struct duo_ep *ep;
 
 	for (ep = duo_cq_first_ep(cq); ep; ep = duo_cq_next_ep(cq, ep))
-		if (!duo_ep_has_entries(ep))
+		if (!duo_rx_pool_reserve(&ep->pool, DUO_LOCAL_BATCH))
 			return 1;	/* not 0: shm must not appear idle */
 	cq->local_events = 0;
 	fi_cq_read(cq->path_cq[FI_DUO_LOCAL], NULL, 0);
