@@ -27,7 +27,7 @@
  * EDIT near/rma/inline.h: s/port->rma->sink->done\(/done(/
  * MUTANT ended-in-list near/rma/inline.h: s/if \(op->delegated\)\n\t\tnear_deleg_ended\(at, op\);\n//
  * MUTANT ended-is-counted near/rma/delegate.h: s/at->delegs--;\n//
- * MUTANT drained-then-read near/rma/delegate.c: s/at->delegated; link = next\)/at->delegated; link = link->next)/
+ * MUTANT drained-then-read near/rma/delegate.c: s/near_list_each_safe\(op, next, /near_list_each(op, /
  * MUTANT none-is-revoked near/rma/delegate.c: s/marked && at->delegs &&/marked \&\&/
  * MUTANT none-is-counted near/rma/delegate.c: s/while \(at->delegs\)/while (true)/
  * MUTANT short-is-success near/rma/delegate.c: s/if \(!ret && op->sent < op->args.len\)/if (0)/

@@ -17,7 +17,7 @@
  * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_give_up
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
- * C: near/rma/mapping.c near_mapping_waiting
+ * C: near/rma/mapping.c near_mapping_waits
  * C: near/rma/mapping.c near_mappings_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage

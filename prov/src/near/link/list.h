@@ -16,6 +16,20 @@ struct near_link {
 #define near_container(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
+/* Loops over the structs in a list. item: pointer to the current struct. */
+#define near_list_each(item, head, member)				\
+	for (item = near_container((head)->next, typeof(*item), member); \
+	     &item->member != (head);					\
+	     item = near_container(item->member.next, typeof(*item), member))
+
+/* Like near_list_each(), but the loop may free `item`. next: pointer. */
+#define near_list_each_safe(item, next_item, head, member)		\
+	for (item = near_container((head)->next, typeof(*item), member); \
+	     next_item = near_container(item->member.next, typeof(*item), \
+					member),			\
+	     &item->member != (head);					\
+	     item = next_item)
+
 static inline void near_list_init(struct near_link *head)
 {
 	head->next = head->prev = head;

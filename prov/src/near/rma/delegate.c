@@ -165,9 +165,10 @@ static uint64_t near_delegs_done(const struct near_rma_peer *at)
 	return __atomic_load_n(&at->peer->tx.ctl->done, __ATOMIC_ACQUIRE);
 }
 
-static struct near_rma_op *near_deleg_of(struct near_link *link)
+/* Returns the first delegated operation. at->delegs must not be 0. */
+static struct near_rma_op *near_deleg_first(const struct near_rma_peer *at)
 {
-	return near_container(link, struct near_rma_op, link);
+	return near_container(at->delegated.next, struct near_rma_op, link);
 }
 
 /*
@@ -179,12 +180,9 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
 {
 	struct near_rma_op *op;
-	struct near_link *link;
 	uint64_t word;
 
-	for (link = at->delegated.next; link != &at->delegated;
-	     link = link->next) {
-		op = near_deleg_of(link);
+	near_list_each(op, &at->delegated, link) {
 		if (op->seq <= near_delegs_done(at))
 			continue;
 		word = __atomic_load_n(&op->slot->word, __ATOMIC_RELAXED);
@@ -252,7 +250,7 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
-	uint64_t first = near_deleg_of(at->delegated.next)->seq;
+	uint64_t first = near_deleg_first(at)->seq;
 	uint32_t next_skip = at->next_skip;
 	bool marked;
 	int n = 0;
@@ -261,7 +259,7 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 		return 0;
 	marked = near_delegs_mark(port, at);
 	while (marked && at->delegs && near_deleg_at(at) < first &&
-	       near_deleg_direct(port, at, near_deleg_of(at->delegated.next)))
+	       near_deleg_direct(port, at, near_deleg_first(at)))
 		n++;
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
 	if (n) {
@@ -299,7 +297,7 @@ static near_inline int near_delegs_count(struct near_port *port,
 	int n = 0;
 
 	while (at->delegs) {
-		op = near_deleg_of(at->delegated.next);
+		op = near_deleg_first(at);
 		if (!near_deleg_counted(op, done))
 			break;
 		near_rma_end(port, op, 0);
@@ -311,15 +309,11 @@ static near_inline int near_delegs_count(struct near_port *port,
 void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 {
 	struct near_rma_peer *at = peer->rma;
-	struct near_link *link, *next;
-	struct near_rma_op *op;
+	struct near_rma_op *op, *next;
 
-	for (link = at->delegated.next; link != &at->delegated; link = next) {
-		next = link->next;
-		op = near_deleg_of(link);
+	near_list_each_safe(op, next, &at->delegated, link)
 		if (near_deleg_counted(op, near_delegs_done(at)))
 			near_rma_end(port, op, 0);
-	}
 }
 
 /*
@@ -340,7 +334,7 @@ static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
 
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at)
 {
-	const struct near_rma_op *first = near_deleg_of(at->delegated.next);
+	const struct near_rma_op *first = near_deleg_first(at);
 	int n = 0;
 
 	if (first->args.verb == NEAR_WRITE) {
@@ -372,7 +366,7 @@ int near_delegs_advanced(struct near_port *port)
 	 * peer. So the next poll must call near_rma_work(), which may select
 	 * another peer's poll word.
 	 */
-	if (at->delegs && near_deleg_of(at->delegated.next)->seq <= done)
+	if (at->delegs && near_deleg_first(at)->seq <= done)
 		port->work |= NEAR_WORK_DUE;
 	near_peer_unhold(port, peer);
 	return n;

@@ -269,15 +269,13 @@ static void near_loan_wait(const struct near_staging *staging,
 void near_loans_close(struct near_rma_peer *at)
 {
 	struct near_staging *staging = at->staging;
-	struct near_link *link;
+	struct near_rma_reply *reply;
 	uint32_t i, index;
 
 	if (!staging)
 		return;
-	for (link = at->replies.next; link != &at->replies; link = link->next)
-		near_loan_wait(staging,
-			       near_container(link, struct near_rma_reply,
-					      link));
+	near_list_each(reply, &at->replies, link)
+		near_loan_wait(staging, reply);
 	for (i = staging->freed; i != staging->filled; i++) {
 		index = i % NEAR_STAGE_CHUNKS;
 		if (staging->chunk[index].op->args.flags & NEAR_RMA_LENDS &&

@@ -101,18 +101,14 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 static void near_mapped_search(struct near_mapped *mapped)
 {
 	const struct near_table_view *view = mapped->at->view;
-	struct near_mapping *mapping;
-	struct near_link *link, *next;
+	struct near_mapping *mapping, *next;
 	bool left = false;
 	uint64_t now = __atomic_load_n(&view->head->generation,
 				       __ATOMIC_ACQUIRE);
 
 	if (now == mapped->searched)
 		return;
-	for (link = mapped->mappings.next; link != &mapped->mappings;
-	     link = next) {
-		next = link->next;
-		mapping = near_container(link, struct near_mapping, link);
+	near_list_each_safe(mapping, next, &mapped->mappings, link) {
 		if (near_mapping_valid(mapped, mapping))
 			mapping->gone_ms = 0;
 		else if (!mapping->ops && near_mapping_expired(mapping) &&
@@ -131,40 +127,30 @@ static void near_mapped_search(struct near_mapped *mapped)
  */
 static void near_mappings_evict(struct near_table *table)
 {
-	struct near_link *at, *link, *next;
-	struct near_mapping *mapping;
+	struct near_mapping *mapping, *next;
 	struct near_mapped *mapped;
 
-	for (at = table->mapped.next; at != &table->mapped; at = at->next) {
-		mapped = near_container(at, struct near_mapped, link);
-		for (link = mapped->mappings.next; link != &mapped->mappings;
-		     link = next) {
-			next = link->next;
-			mapping = near_container(link, struct near_mapping,
-						 link);
+	near_list_each(mapped, &table->mapped, link)
+		near_list_each_safe(mapping, next, &mapped->mappings, link)
 			if (mapping->map.mapping && !mapping->ops &&
 			    table->unmapped_count < NEAR_UNMAPPED)
 				near_mapping_drop(mapped, mapping);
-		}
-	}
 }
 
 void *near_table_unmapped(struct near_table *table)
 {
 	struct near_mapping *mapping;
-	struct near_link *link;
+	struct near_mapped *mapped;
 	void *opaque;
 
-	for (link = table->mapped.next; link != &table->mapped;
-	     link = link->next)
-		near_mapped_search(near_container(link, struct near_mapped,
-						  link));
-	link = table->unmapped.next;
-	if (link == &table->unmapped)
+	near_list_each(mapped, &table->mapped, link)
+		near_mapped_search(mapped);
+	if (near_list_empty(&table->unmapped))
 		return NULL;
-	mapping = near_container(link, struct near_mapping, link);
+	mapping = near_container(table->unmapped.next, struct near_mapping,
+				 link);
 	opaque = mapping->map.mapping;
-	near_list_remove(link);
+	near_list_remove(&mapping->link);
 	table->unmapped_count--;
 	table->released++;
 	free(mapping);
@@ -321,40 +307,29 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-/*
- * Returns the mapping for whose allocation near has requested a file descriptor
- * that has not arrived yet; or NULL. id: near_export.id of the allocation.
- */
-static struct near_mapping *
-near_mapping_waiting(const struct near_mapped *mapped, uint64_t id)
+/* True if near has requested a file descriptor that has not arrived yet. */
+static bool near_mapping_waits(const struct near_mapping *mapping)
 {
-	struct near_mapping *mapping;
-	struct near_link *link;
-
-	for (link = mapped->mappings.next; link != &mapped->mappings;
-	     link = link->next) {
-		mapping = near_container(link, struct near_mapping, link);
-		if (mapping->id == id && mapping->requested_ms &&
-		    mapping->fd < 0 && !mapping->failed &&
-		    !mapping->map.mapping)
-			return mapping;
-	}
-	return NULL;
+	return mapping->requested_ms && mapping->fd < 0 && !mapping->failed &&
+	       !mapping->map.mapping;
 }
 
 void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 			uint64_t id, int fd)
 {
-	struct near_mapping *mapping = NULL;
+	struct near_mapping *mapping;
 
-	if (peer->rma && peer->rma->mapped)
-		mapping = near_mapping_waiting(peer->rma->mapped, id);
-	if (mapping) {
-		mapping->fd = fd;
-		if (fd < 0)
-			near_mapping_give_up(port, mapping, peer,
-					    "the peer has sent no descriptor");
-		return;
+	if (peer->rma && peer->rma->mapped) {
+		near_list_each(mapping, &peer->rma->mapped->mappings, link) {
+			if (mapping->id != id || !near_mapping_waits(mapping))
+				continue;
+			mapping->fd = fd;
+			if (fd < 0)
+				near_mapping_give_up(port, mapping, peer,
+						     "the peer has sent no "
+						     "descriptor");
+			return;
+		}
 	}
 	if (fd >= 0)
 		close(fd);
@@ -364,14 +339,10 @@ static struct near_mapping *near_mapping_find(const struct near_mapped *mapped,
 					      uint64_t id, const void *queue)
 {
 	struct near_mapping *mapping;
-	struct near_link *link;
 
-	for (link = mapped->mappings.next; link != &mapped->mappings;
-	     link = link->next) {
-		mapping = near_container(link, struct near_mapping, link);
+	near_list_each(mapping, &mapped->mappings, link)
 		if (mapping->id == id && mapping->queue == queue)
 			return mapping;
-	}
 	return NULL;
 }
 

@@ -436,7 +436,7 @@ void near_copy_wait(const struct near_staging *staging, void **copy)
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {
 	struct near_staging *staging = at->staging;
-	struct near_link *link;
+	struct near_rma_reply *reply;
 	uint32_t i, j;
 
 	if (!staging)
@@ -444,9 +444,8 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 	for (i = 0; i < NEAR_STAGE_CHUNKS; i++)
 		for (j = 0; j < NEAR_IOV_MAX; j++)
 			near_copy_wait(staging, &staging->chunk[i].copy[j]);
-	for (link = at->replies.next; link != &at->replies; link = link->next)
-		near_copy_wait(staging, &near_container(link,
-				struct near_rma_reply, link)->copy);
+	near_list_each(reply, &at->replies, link)
+		near_copy_wait(staging, &reply->copy);
 	if (staging->ours.memory && !(peer_lives && at->device_pending))
 		near_table_stage_put(staging->table, staging->ours.index);
 	near_stage_unmap(staging, &staging->ours);

@@ -108,19 +108,16 @@ static bool near_stage_overlaps(const struct near_port *port,
 {
 	const struct near_device *calls = port->rma->sink->device;
 	struct near_rma_reply *other;
-	struct near_link *link;
 
 	if (!device || (calls->queue && calls->queue(device)))
 		return false;
-	for (link = at->replies.next; link != &at->replies; link = link->next) {
-		other = near_container(link, struct near_rma_reply, link);
+	near_list_each(other, &at->replies, link)
 		if (other->copy &&
 		    other->memory < reply->memory + reply->req.len &&
 		    reply->memory < other->memory + other->req.len &&
 		    (other->verb == NEAR_WRITE || reply->verb == NEAR_WRITE) &&
 		    !near_stage_copied(port, other))
 			return true;
-	}
 	return false;
 }
 

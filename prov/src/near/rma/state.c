@@ -109,16 +109,12 @@ static int near_rma_peer_step(struct near_port *port,
 
 static int near_rma_work(struct near_port *port, bool *waits)
 {
-	struct near_link *link, *next;
-	struct near_rma_peer *at;
+	struct near_rma_peer *at, *next;
 	struct near_peer *peer;
 	int n = 0;
 
 	near_port_clear_poll_word(port);
-	for (link = port->onesided_work.next; link != &port->onesided_work;
-	     link = next) {
-		next = link->next;
-		at = near_container(link, struct near_rma_peer, link);
+	near_list_each_safe(at, next, &port->onesided_work, link) {
 		/* hold the peer: the step may drop all other references */
 		peer = at->peer;
 		near_peer_hold(peer);
