@@ -118,17 +118,20 @@ int near_table_view_find(struct near_table_view *of, uint64_t key,
 	return any(bool) ? 0 : -EAGAIN;
 }
 
-struct near_mapping *near_mapping_get(struct near_port *of,
-				      struct near_rma_peer *to,
-				      const struct near_rma_args *args,
-				      const struct near_region_entry *found,
-				      uint64_t memory)
+enum near_device_path near_mapping_get(struct near_port *of,
+				       struct near_rma_peer *to,
+				       const struct near_rma_args *args,
+				       const struct near_region_entry *found,
+				       uint64_t memory,
+				       struct near_mapping **got)
 {
 	uint64_t offset = memory - entry.memory;
 
 	check(args->len == reply.req.total && entry.access & NEAR_MAY_LEND);
 	check(offset <= entry.len && args->len <= entry.len - offset);
-	return any(bool) ? NULL : &mapping;
+	if (any(bool))
+		*got = &mapping;
+	return NEAR_DEVICE_MAPPED;
 }
 
 uint8_t *near_mapping_at(const struct near_mapping *of, uint64_t memory,

@@ -10,7 +10,7 @@
  *   list near_table.unmapped;
  * - each descriptor of an allocation has one owner, or is closed once.
  *
- * C: near/rma/mapping.c near_mapped near_mapping_get near_mapping_choose
+ * C: near/rma/mapping.c near_mapped near_mapping_get
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
@@ -359,11 +359,11 @@ static void check_mapped(void)
 static void gets(void)
 {
 	struct near_region_entry entry = any(struct near_region_entry);
-	struct near_mapping *mapping;
+	struct near_mapping *mapping = NULL;
 	uint64_t memory = any(uint64_t);
 	size_t len = op_new.args.len;
 
-	mapping = near_mapping_get(&port, &at, &op_new.args, &entry, memory);
+	near_mapping_get(&port, &at, &op_new.args, &entry, memory, &mapping);
 	check(mapped->count <= NEAR_MAPPINGS);
 	if (mapping) {
 		check(!mapping->failed && mapping->id == entry.export_id);

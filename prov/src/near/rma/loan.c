@@ -146,7 +146,6 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 	const struct near_rma_args args = {
 		.local = { local, 1, NULL }, .len = local->iov_len,
 	};
-	enum near_device_path path = at->device_path;
 	struct near_region_entry entry;
 	uint64_t memory;
 
@@ -155,9 +154,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 	    near_region_check(&entry, loan->addr, args.len, NEAR_MAY_LEND,
 			      &memory))
 		return NULL;
-	*mapping = near_mapping_get(port, at, &args, &entry, memory);
-	/* undo near_mapping_get(): this operation is the peer's */
-	at->device_path = path;
+	near_mapping_get(port, at, &args, &entry, memory, mapping);
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 

@@ -114,15 +114,16 @@ static inline void *near_mapped_handle(const struct near_port *port,
 
 /* mapping.c: the cache of mappings */
 /*
- * Returns the mapping for an operation, created if necessary; NULL: there is
- * none, and at->device_path has the reason. memory: target address in the
- * peer's process.
+ * Stores the mapping for an operation, created if necessary, in *mapping.
+ * Returns the operation's device path; if there is no mapping, the reason.
+ * memory: target address in the peer's process.
  */
-struct near_mapping *near_mapping_get(struct near_port *port,
-				      struct near_rma_peer *at,
-				      const struct near_rma_args *args,
-				      const struct near_region_entry *entry,
-				      uint64_t memory);
+enum near_device_path near_mapping_get(struct near_port *port,
+				       struct near_rma_peer *at,
+				       const struct near_rma_args *args,
+				       const struct near_region_entry *entry,
+				       uint64_t memory,
+				       struct near_mapping **mapping);
 /*
  * Returns this process's address of `memory`, an address in the peer's process.
  * NULL: the len bytes exceed the range that map() has reported.

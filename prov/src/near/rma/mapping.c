@@ -355,15 +355,12 @@ uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 	       mapping->map.at + offset : NULL;
 }
 
-/*
- * Returns an operation's device path. If it is NEAR_DEVICE_MAPPED, stores the
- * mapping in *mapping.
- */
-static enum near_device_path
-near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
-		    const struct near_rma_args *args,
-		    const struct near_region_entry *entry, uint64_t memory,
-		    struct near_mapping **mapping)
+enum near_device_path near_mapping_get(struct near_port *port,
+				       struct near_rma_peer *at,
+				       const struct near_rma_args *args,
+				       const struct near_region_entry *entry,
+				       uint64_t memory,
+				       struct near_mapping **mapping)
 {
 	struct near_mapping *found = NULL;
 	enum near_device_path path;
@@ -406,22 +403,7 @@ near_mapping_choose(struct near_port *port, struct near_rma_peer *at,
 	if (!near_mapping_at(found, memory, args->len))
 		return NEAR_DEVICE_FAILED;
 	*mapping = found;
-	return NEAR_DEVICE_MAPPED;
-}
-
-struct near_mapping *near_mapping_get(struct near_port *port,
-				      struct near_rma_peer *at,
-				      const struct near_rma_args *args,
-				      const struct near_region_entry *entry,
-				      uint64_t memory)
-{
-	struct near_mapping *mapping = NULL;
-
-	at->device_path = near_mapping_choose(port, at, args, entry, memory,
-					      &mapping);
-	if (mapping)
-		at->device_path = near_mapping_path(mapping);
-	return mapping;
+	return near_mapping_path(found);
 }
 
 void near_mappings_close(struct near_mapped *mapped)

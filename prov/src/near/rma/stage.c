@@ -219,7 +219,8 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	if (!(args->flags & NEAR_RMA_BY_ID))
 		ret = near_stage_look(at, args, &entry, &memory);
 	if (!ret)
-		mapping = near_mapping_get(port, at, args, &entry, memory);
+		at->device_path = near_mapping_get(port, at, args, &entry,
+						   memory, &mapping);
 	if (!ret && !mapping)
 		ret = near_stage_open(port, at);
 	if (!ret && !mapping && near_loan_can(port, at, args, &entry)) {
