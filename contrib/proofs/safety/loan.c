@@ -10,12 +10,11 @@
  * copy is pending.
  *
  * C: near/rma/loan.c near_loan_serve near_loan_copy near_loan_map
- * C: near/rma/loan.c near_loan_region near_loan_message near_loan_end
+ * C: near/rma/loan.c near_loan_local near_loan_end
  * CBMC: --unwind 3 --object-bits 10
- * EDIT near/rma/loan.c: s/near_pool_find\(/message_find(/
  * MUTANT device-as-host near/rma/loan.c: s/device \? NEAR_LOAN_REJECTED : 0/0/
- * MUTANT buffer-unlimited near/rma/loan.c: s/local->iov_len <= op->iov\[0\].iov_len \? 0 :/1 ? 0 :/
- * MUTANT any-message near/rma/loan.c: s/if \(!near_stage_has_message\(op, peer, &reply->req\)\)/if (!op)/
+ * MUTANT buffer-unlimited near/rma/loan.c: s/local->iov_len <= op->iov\[0\].iov_len \?/1 ?/
+ * MUTANT unknown-message near/rma/loan.c: s/if \(!op\)\n\t*return EKEYREJECTED;//
  * MUTANT right-unchecked near/rma/loan.c: s/args.len, NEAR_MAY_LEND,/args.len, 0,/
  * MUTANT range-unchecked near/rma/loan.c: s/loan->addr, args.len,/loan->addr, 0,/
  * MUTANT copied-without-device near/rma/loan.c: s/!device \|\| //
@@ -39,26 +38,16 @@ static struct near_region_entry entry;	/* in the initiator's table */
 static struct near_mapping mapping;
 static struct near_rma_reply reply;
 static struct near_tx_op message;
-/*
- * host_region: the named region is host memory; right_peer: the named message
- * was sent to this peer
- */
-static bool host_region, right_peer;
+static bool host_region;	/* the named region is host memory */
 static char *region, *area;
 static size_t region_len, area_len;
 
-static const struct near_tx_op *message_find(const struct near_pool *pool,
-					     uint64_t id)
+const struct near_tx_op *near_stage_message(const struct near_port *of,
+					    const struct near_peer *to,
+					    const struct near_rma_reply *from)
 {
+	check(to == &peer && from == &reply);
 	return any(bool) ? NULL : &message;
-}
-
-bool near_stage_has_message(const struct near_tx_op *op,
-			    const struct near_peer *of,
-			    const struct near_rma_slot *req)
-{
-	check(of == &peer && req == &reply.req);
-	return op && right_peer;
 }
 
 int near_stage_where(const struct near_port *of,
@@ -88,10 +77,7 @@ static int device_start(void *device, void *to, const void *from, size_t len,
 	check(device && len == reply.req.total);
 	check(__CPROVER_same_object(lent, area) && readable(lent, len));
 	check(__CPROVER_same_object(ours, region) && readable(ours, len));
-	if (reply.req.flags & NEAR_RMA_FETCHES_ID)
-		check(right_peer);
-	else
-		check(host_region);
+	check(reply.req.flags & NEAR_RMA_FETCHES_ID || host_region);
 	if (any(bool))
 		return -EIO;
 	*copy = area;
@@ -156,7 +142,6 @@ int main(void)
 	at.peer = &peer;
 	at.view = any(bool) ? &view : NULL;
 	host_region = any(bool);
-	right_peer = any(bool);
 	reply.req.verb = any(bool) ? NEAR_READ : NEAR_WRITE;
 	reply.req.total = any(uint64_t);
 	reply.req.flags = any(bool) ? NEAR_RMA_FETCHES_ID : 0;

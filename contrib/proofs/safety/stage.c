@@ -12,7 +12,7 @@
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
- * C: near/rma/stage_serve.c near_stage_has_message near_stage_is_last
+ * C: near/rma/stage_serve.c near_stage_is_last
  * C: near/rma/stage_serve.c near_stage_copied near_stage_overlaps
  * C: near/rma/stage.h near_stage_access
  * CBMC: --unwind 3 --object-bits 10
@@ -32,7 +32,7 @@
  * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_FETCHES \| NEAR_RMA_FETCHES_ID\)/0/
  * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer == peer && //
  * MUTANT message-of-device near/rma/stage_serve.c: s/!op->device && //
- * MUTANT message-length near/rma/stage_serve.c: s/ && req->total <= op->len//
+ * MUTANT message-length near/rma/stage_serve.c: s/ &&\n\t *reply->req.total <= op->len//
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */

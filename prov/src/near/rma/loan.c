@@ -101,38 +101,31 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to the first buffer of the message with id reply->addr.
- * Returns 0; EKEYREJECTED: there is no such message to the peer;
- * NEAR_LOAN_REJECTED: the buffer has less than local->iov_len bytes.
+ * Sets local->iov_base to the memory that the request names: the first buffer
+ * of a message, or a part of a region. Returns 0 or an errno value, > 0;
+ * NEAR_LOAN_REJECTED: the buffer has less than local->iov_len bytes, or the
+ * region is in device memory.
  */
-static int near_loan_message(const struct near_port *port,
-			     const struct near_peer *peer,
-			     const struct near_rma_reply *reply,
-			     struct iovec *local)
+static int near_loan_local(const struct near_port *port,
+			   const struct near_peer *peer,
+			   const struct near_rma_reply *reply,
+			   struct iovec *local)
 {
-	const struct near_tx_op *op = near_pool_find(&port->tx_ops,
-						     reply->addr);
-
-	if (!near_stage_has_message(op, peer, &reply->req))
-		return EKEYREJECTED;
-	local->iov_base = op->iov[0].iov_base;
-	return local->iov_len <= op->iov[0].iov_len ? 0 : NEAR_LOAN_REJECTED;
-}
-
-/*
- * Sets local->iov_base to the memory that the request names, which is in a
- * region of this port. Returns 0 or an errno value, > 0; NEAR_LOAN_REJECTED:
- * the region is in device memory.
- */
-static int near_loan_region(const struct near_port *port,
-			    const struct near_rma_reply *reply,
-			    struct iovec *local)
-{
+	const struct near_tx_op *op;
 	uint8_t *memory = NULL;
 	void *device = NULL;
-	int ret = near_stage_where(port, &reply->req, reply->addr, &memory,
-				   &device);
+	int ret;
 
+	if (reply->req.flags & NEAR_RMA_FETCHES_ID) {
+		op = near_stage_message(port, peer, reply);
+		if (!op)
+			return EKEYREJECTED;
+		local->iov_base = op->iov[0].iov_base;
+		return local->iov_len <= op->iov[0].iov_len ?
+		       0 : NEAR_LOAN_REJECTED;
+	}
+	ret = near_stage_where(port, &reply->req, reply->addr, &memory,
+			       &device);
 	local->iov_base = memory;
 	return ret ? ret : device ? NEAR_LOAN_REJECTED : 0;
 }
@@ -197,9 +190,7 @@ int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 	struct iovec local = { .iov_len = reply->req.total };
 	struct near_mapping *mapping = NULL;
 	uint8_t *lent;
-	int ret = reply->req.flags & NEAR_RMA_FETCHES_ID ?
-			  near_loan_message(port, at->peer, reply, &local) :
-			  near_loan_region(port, reply, &local);
+	int ret = near_loan_local(port, at->peer, reply, &local);
 
 	if (ret)
 		return ret;

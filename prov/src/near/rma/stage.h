@@ -150,12 +150,12 @@ int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
 /*
- * True if op sends the peer a message that is in host memory and has at least
- * req->total bytes. op may be NULL.
+ * Returns the message with the id reply->addr, if it goes to this peer, is in
+ * host memory and has at least reply->req.total bytes; otherwise NULL.
  */
-bool near_stage_has_message(const struct near_tx_op *op,
-			    const struct near_peer *peer,
-			    const struct near_rma_slot *req);
+const struct near_tx_op *near_stage_message(const struct near_port *port,
+					    const struct near_peer *peer,
+					    const struct near_rma_reply *reply);
 /*
  * True if the copy of a staged or lent operation has ended. If it has failed,
  * stores the error in the reply.

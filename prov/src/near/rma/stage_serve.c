@@ -57,29 +57,15 @@ int near_stage_where(const struct near_port *port,
 	return 0;
 }
 
-bool near_stage_has_message(const struct near_tx_op *op,
-			    const struct near_peer *peer,
-			    const struct near_rma_slot *req)
+const struct near_tx_op *near_stage_message(const struct near_port *port,
+					    const struct near_peer *peer,
+					    const struct near_rma_reply *reply)
 {
-	return op && op->peer == peer && !op->device && req->total <= op->len;
-}
+	const struct near_tx_op *op = near_pool_find(&port->tx_ops,
+						     reply->addr);
 
-/*
- * Copies a part of a message in host memory into a chunk. Returns 0; EAGAIN:
- * retry; EKEYREJECTED: near_stage_has_message() is false.
- */
-static int near_stage_message(struct near_port *port, struct near_peer *peer,
-			      const struct near_rma_slot *req, uint64_t id,
-			      void *chunk)
-{
-	const struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
-
-	if (!near_stage_has_message(op, peer, req))
-		return EKEYREJECTED;
-	if (!near_read_take(port, req->len))
-		return EAGAIN;
-	near_iov_out(chunk, op->iov, req->offset, req->len);
-	return 0;
+	return op && op->peer == peer && !op->device &&
+	       reply->req.total <= op->len ? op : NULL;
 }
 
 bool near_stage_copied(const struct near_port *port,
@@ -127,6 +113,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 {
 	const struct near_rma_slot *req = &reply->req;
 	struct near_staging *staging = near_staging(port, at);
+	const struct near_tx_op *message;
 	uint8_t *memory, *chunk;
 	void *device;
 	int ret;
@@ -141,9 +128,15 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	if (req->flags & NEAR_RMA_LENT)
 		return near_loan_serve(port, at, reply, (void *)chunk);
-	if (req->flags & NEAR_RMA_FETCHES_ID)
-		return near_stage_message(port, at->peer, req, reply->addr,
-					  chunk);
+	if (req->flags & NEAR_RMA_FETCHES_ID) {
+		message = near_stage_message(port, at->peer, reply);
+		if (!message)
+			return EKEYREJECTED;
+		if (!near_read_take(port, req->len))
+			return EAGAIN;
+		near_iov_out(chunk, message->iov, req->offset, req->len);
+		return 0;
+	}
 	ret = near_stage_where(port, req, reply->addr, &memory, &device);
 	if (ret)
 		return ret;
