@@ -77,7 +77,7 @@ static int device_start(void *device, void *to, const void *from, size_t len,
 	check(device && len == reply.req.total);
 	check(__CPROVER_same_object(lent, area) && readable(lent, len));
 	check(__CPROVER_same_object(ours, region) && readable(ours, len));
-	check(reply.req.flags & NEAR_RMA_FETCHES_ID || host_region);
+	check(reply.req.flags & NEAR_RMA_BY_ID || host_region);
 	if (any(bool))
 		return -EIO;
 	*copy = area;
@@ -144,7 +144,7 @@ int main(void)
 	host_region = any(bool);
 	reply.req.verb = any(bool) ? NEAR_READ : NEAR_WRITE;
 	reply.req.total = any(uint64_t);
-	reply.req.flags = any(bool) ? NEAR_RMA_FETCHES_ID : 0;
+	reply.req.flags = any(bool) ? NEAR_RMA_BY_ID : 0;
 	reply.addr = any(uint64_t);
 	assume(reply.req.total);
 	message.len = any(uint64_t);

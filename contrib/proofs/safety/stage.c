@@ -29,9 +29,9 @@
  * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
  * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
  * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
- * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_FETCHES \| NEAR_RMA_FETCHES_ID\)/0/
+ * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_MESSAGE \| NEAR_RMA_BY_ID\)/0/
  * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer == peer && //
- * MUTANT message-of-device near/rma/stage_serve.c: s/!op->device && //
+ * MUTANT message-of-device near/rma/stage_serve.c: s/ && !op->device &&\n/ \&\&\n/
  * MUTANT message-length near/rma/stage_serve.c: s/ &&\n\t *reply->req.total <= op->len//
  * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
  * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
@@ -130,7 +130,7 @@ int near_stage_copy(struct near_staging *of, struct near_stage *with,
 
 	if (device)
 		access <<= NEAR_MAY_DEVICE;
-	if (made->req.flags & NEAR_RMA_FETCHES) {
+	if (made->req.flags & NEAR_RMA_MESSAGE) {
 		check(!writes);
 		access = NEAR_MAY_MESSAGE;
 	}
@@ -153,7 +153,7 @@ int near_loan_serve(struct near_port *of, struct near_rma_peer *to,
 	      readable(loan, sizeof(*loan)));
 	check(req->total && !req->len && !req->offset);
 	check(req->verb == NEAR_READ || (req->verb == NEAR_WRITE &&
-	      !(req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))));
+	      !(req->flags & (NEAR_RMA_MESSAGE | NEAR_RMA_BY_ID))));
 	return any(bool) ? 0 : any(bool) ? EACCES : NEAR_LOAN_REJECTED;
 }
 

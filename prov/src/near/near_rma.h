@@ -103,21 +103,22 @@ enum near_verb {
 	NEAR_EVENT = NEAR_VERBS,
 };
 
+/* near_rma_args.flags; those below 0x100 are also near_rma_slot.flags */
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
-/* start after this port's earlier operations and large messages end */
-#define NEAR_RMA_FENCE 2u
-#define NEAR_RMA_COPY 4u	/* copy the source buffers during the call */
-#define NEAR_RMA_BEHIND 8u	/* start after earlier messages are consumed */
-#define NEAR_RMA_HOLD 16u	/* send later messages after this read ends */
-/* ask the peer if its region table cannot be read: otherwise -ENOENT */
-#define NEAR_RMA_TRY 32u
+/* also: addr is near_rndv.id of a message in host memory, without region */
+#define NEAR_RMA_BY_ID 0x10u
 /*
  * read of a rendezvous message (a fetch): without order, and without event at
  * the peer. A NEAR_DEVICE message must be in a region with NEAR_MAY_MESSAGE.
  */
-#define NEAR_RMA_MESSAGE 64u
-/* also: addr is near_rndv.id of a message in host memory, without region */
-#define NEAR_RMA_BY_ID 128u
+#define NEAR_RMA_MESSAGE 0x20u
+/* start after this port's earlier operations and large messages end */
+#define NEAR_RMA_FENCE 0x100u
+#define NEAR_RMA_COPY 0x200u	/* copy the source buffers during the call */
+#define NEAR_RMA_BEHIND 0x400u	/* start after earlier messages are consumed */
+#define NEAR_RMA_HOLD 0x800u	/* send later messages after this read ends */
+/* ask the peer if its region table cannot be read: otherwise -ENOENT */
+#define NEAR_RMA_TRY 0x1000u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
 

@@ -84,9 +84,9 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 		uint64_t key;
 		uint8_t flags;
 	} ask[] = {
-		{ MESSAGES_KEY, 0 }, { GPU_KEY, NEAR_RMA_FETCHES },
-		{ SIDE_KEY, NEAR_RMA_FETCHES }, { 5, NEAR_RMA_FETCHES },
-		{ MESSAGES_KEY, NEAR_RMA_FETCHES },
+		{ MESSAGES_KEY, 0 }, { GPU_KEY, NEAR_RMA_MESSAGE },
+		{ SIDE_KEY, NEAR_RMA_MESSAGE }, { 5, NEAR_RMA_MESSAGE },
+		{ MESSAGES_KEY, NEAR_RMA_MESSAGE },
 	};
 	struct near_slot *slot;
 	uint8_t *chunk;
@@ -109,7 +109,7 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 	ck_assert_int_eq(memcmp(chunk, "\0\0\0\0\0\0\0", 8) != 0, _i == 4);
 }
 
-/* b must disconnect an initiator that sends a write with NEAR_RMA_FETCHES. */
+/* b must disconnect an initiator that sends a write with NEAR_RMA_MESSAGE. */
 UNIT_TEST(fetching_write_disconnects)
 {
 	struct near_slot *slot;
@@ -120,7 +120,7 @@ UNIT_TEST(fetching_write_disconnects)
 	slot->tag = SIDE_START;
 	slot->rma = (struct near_rma_slot) {
 		.key = MESSAGES_KEY, .total = 8, .len = 8, .verb = NEAR_WRITE,
-		.flags = NEAR_RMA_STAGED | NEAR_RMA_FETCHES,
+		.flags = NEAR_RMA_STAGED | NEAR_RMA_MESSAGE,
 	};
 	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
 	while (!b.rig->warnings)

@@ -400,7 +400,7 @@ UNIT_ROUNDS(invalid_loan_disconnects, 0, 5)
 	case 1: slot->rma.len = 1; break;
 	case 2: slot->rma.offset = 1; break;
 	case 3: slot->rma.total = 0; break;
-	case 4: slot->rma.flags |= NEAR_RMA_FETCHES_ID; break;
+	case 4: slot->rma.flags |= NEAR_RMA_BY_ID; break;
 	}
 	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
 	side_poll(10);

@@ -51,7 +51,7 @@ static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 
-	op->args.flags &= ~NEAR_RMA_LENDS;
+	op->args.flags &= ~NEAR_RMA_LENT;
 	op->sent = 0;
 	at->loan_skip = NEAR_LOAN_SKIP;
 	port->rma->device_ops[NEAR_DEVICE_LENT]--;
@@ -116,7 +116,7 @@ static int near_loan_local(const struct near_port *port,
 	void *device = NULL;
 	int ret;
 
-	if (reply->req.flags & NEAR_RMA_FETCHES_ID) {
+	if (reply->req.flags & NEAR_RMA_BY_ID) {
 		op = near_stage_message(port, peer, reply);
 		if (!op)
 			return EKEYREJECTED;
@@ -266,7 +266,7 @@ void near_loans_close(struct near_rma_peer *at)
 		near_loan_wait(staging, reply);
 	for (i = staging->freed; i != staging->filled; i++) {
 		index = i % NEAR_STAGE_CHUNKS;
-		if (staging->chunk[index].op->args.flags & NEAR_RMA_LENDS &&
+		if (staging->chunk[index].op->args.flags & NEAR_RMA_LENT &&
 		    staging->chunk[index].state == NEAR_CHUNK_POSTED)
 			near_loan_revoke(at->peer,
 					 (void *)(staging->ours.memory +

@@ -224,7 +224,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	if (!ret && !mapping)
 		ret = near_stage_open(port, at);
 	if (!ret && !mapping && near_loan_can(port, at, args, &entry)) {
-		with.flags |= NEAR_RMA_LENDS;
+		with.flags |= NEAR_RMA_LENT;
 		at->device_path = NEAR_DEVICE_LENT;
 	}
 	if (ret == -ENOSPC)
@@ -298,7 +298,7 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	int ret = op->mapping ? near_mapped_issue(port, op) :
-		  op->args.flags & NEAR_RMA_LENDS ? near_loan_issue(port, op) :
+		  op->args.flags & NEAR_RMA_LENT ? near_loan_issue(port, op) :
 						    near_stage_issue(port, op);
 
 	if (!ret)
@@ -306,15 +306,6 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 	if (at->staging)
 		near_stage_step(port, at);
 	return ret;
-}
-
-/* Converts near_rma_args.flags to near_rma_slot.flags. */
-static uint8_t near_stage_flags(uint32_t flags)
-{
-	return (uint8_t)((flags & NEAR_RMA_DATA) | NEAR_RMA_STAGED |
-			 (flags & NEAR_RMA_MESSAGE ? NEAR_RMA_FETCHES : 0) |
-			 (flags & NEAR_RMA_BY_ID ? NEAR_RMA_FETCHES_ID : 0) |
-			 (flags & NEAR_RMA_LENDS ? NEAR_RMA_LENT : 0));
 }
 
 /*
@@ -348,9 +339,9 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 		.verb = args->verb,
 		.op = (uint8_t)(chunk - staging->chunk),
 		.type = (uint8_t)staging->ours.index,
-		.flags = near_stage_flags(args->flags),
+		.flags = (uint8_t)(args->flags | NEAR_RMA_STAGED),
 		/* bytes in the chunk; 0: lent operation */
-		.len = args->flags & NEAR_RMA_LENDS ? 0 : (uint32_t)chunk->len,
+		.len = args->flags & NEAR_RMA_LENT ? 0 : (uint32_t)chunk->len,
 	};
 	near_control_send(port, at->peer, slot, NEAR_KIND_RMA, 0);
 	chunk->op->mark = near_rma_mark(at);
@@ -407,7 +398,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	}
 	if (i == staging->filled || chunk->op != op || chunk->offset != offset)
 		return false;
-	if (op->args.flags & NEAR_RMA_LENDS)
+	if (op->args.flags & NEAR_RMA_LENT)
 		err = near_loan_answered(port, chunk, err);
 	else if (!err && op->args.verb == NEAR_READ)
 		err = -near_chunk_copy(staging, chunk, false);

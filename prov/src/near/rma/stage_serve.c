@@ -48,7 +48,7 @@ int near_stage_where(const struct near_port *port,
 
 	if (!entry)
 		return EKEYREJECTED;
-	access = near_stage_access(entry, req->flags & NEAR_RMA_FETCHES,
+	access = near_stage_access(entry, req->flags & NEAR_RMA_MESSAGE,
 				   access);
 	if (near_region_check(entry, addr, req->total, access, &at))
 		return EACCES;
@@ -128,7 +128,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 	chunk = staging->theirs.memory + req->op * NEAR_STAGE_CHUNK;
 	if (req->flags & NEAR_RMA_LENT)
 		return near_loan_serve(port, at, reply, (void *)chunk);
-	if (req->flags & NEAR_RMA_FETCHES_ID) {
+	if (req->flags & NEAR_RMA_BY_ID) {
 		message = near_stage_message(port, at->peer, reply);
 		if (!message)
 			return EKEYREJECTED;
@@ -155,7 +155,7 @@ static bool near_stage_valid(const struct near_rma_slot *req)
 {
 	if ((req->verb != NEAR_READ &&
 	     (req->verb != NEAR_WRITE ||
-	      req->flags & (NEAR_RMA_FETCHES | NEAR_RMA_FETCHES_ID))) ||
+	      req->flags & (NEAR_RMA_MESSAGE | NEAR_RMA_BY_ID))) ||
 	    req->op >= NEAR_STAGE_CHUNKS)
 		return false;
 	/* a lent operation has no parts, and its chunk has no data */
@@ -233,7 +233,7 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	else if (!req->offset)
 		at->failed = 0;
 	if (at->failed != req->id && near_stage_is_last(req) &&
-	    !(req->flags & NEAR_RMA_FETCHES))
+	    !(req->flags & NEAR_RMA_MESSAGE))
 		near_rma_report(port, at->peer, req);
 	return true;
 }

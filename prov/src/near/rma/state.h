@@ -12,14 +12,10 @@
 
 /* limit of a port's pending operations; also limit of its queued replies */
 #define NEAR_RMA_OPS (1u << 16)
-/* near_rma_slot.flags */
-#define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
-#define NEAR_RMA_STAGED 0x40u	/* the data goes through a chunk: stage.h */
-#define NEAR_RMA_FETCHES 0x20u	/* this read is a fetch: NEAR_RMA_MESSAGE */
-#define NEAR_RMA_FETCHES_ID 0x10u /* near_slot.tag is the id of a message */
+/* flags that only near sets; the others are in near_rma.h */
 #define NEAR_RMA_LENT 0x08u	/* the chunk has a loan: loan.h */
-/* in near_rma_args.flags, set only by near: a lent operation (loan.h) */
-#define NEAR_RMA_LENDS 256u
+#define NEAR_RMA_STAGED 0x40u	/* the data goes through a chunk: stage.h */
+#define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
 /*
  * limit of each operand in an atomic's request, bytes; also the limit of a read
