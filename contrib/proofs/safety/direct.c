@@ -14,14 +14,15 @@
  * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
  * C: near/rma/direct.c near_rma_notifies near_rma_notify
+ * C: near/rma/state.h near_rma_access_to
  * C: near/rma/table.h near_region_check
  * C: near/link/copy.h near_iov_from
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
  * LONG: 6 s of CPU time
  * CASES: 2
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 2/
- * MUTANT range-of-one near/rma/direct.c: s/near_region_check\(&entry, args->addr, args->len/near_region_check(\&entry, args->addr, 1/
- * MUTANT access-of-read near/rma/direct.c: s/near_rma_access\(args->verb, args->op\), memory\)/NEAR_MAY_READ, memory)/
+ * MUTANT range-of-one near/rma/direct.c: s/near_region_check\(entry, args->addr, args->len/near_region_check(entry, args->addr, 1/
+ * MUTANT access-of-read near/rma/direct.c: s/near_rma_access_to\(entry, args->verb, args->op,\n[\t ]*args->flags\), memory\)/NEAR_MAY_READ, memory)/
  * MUTANT unaligned near/rma/direct.c: s/return \*memory % near_type_size\(args->type\) \? -EINVAL : 0/return 0/
  * MUTANT from-start near/rma/direct.c: s/bufs->count, op->sent, len, here/bufs->count, 0, len, here/
  * MUTANT to-start near/rma/direct.c: s/\(memory \+ op->sent\)/memory/
@@ -32,7 +33,7 @@
  * MUTANT begun-again near/rma/direct.c: s/op->sent = 0;\n\t\treturn -EPERM/return -EPERM/
  * MUTANT not-notified near/rma/direct.c: s/if \(!slot\)\n\t\t\treturn -EAGAIN;//
  * MUTANT notified-early near/rma/direct.c: s/if \(!ret && slot && op->sent == args->len\)/if (!ret \&\& slot)/
- * MUTANT view-unchecked near/rma/direct.c: s/return hostile\(at->peer->segment->table_fd\) < 0 \? -EOPNOTSUPP : -ENOENT/;/
+ * MUTANT view-unchecked near/rma/direct.c: s/if \(near_unlikely\(!near_rma_view\(at\)\)\)\n\t*return -ENOENT;/near_rma_view(at);/
  */
 
 #include <sys/uio.h>
@@ -185,20 +186,22 @@ static void copies(void)
 static void looks_up(void)
 {
 	struct near_rma_args args = any(struct near_rma_args);
+	struct near_region_entry got;
 	uint32_t access;
 	uint64_t memory;
 
 	assume(args.verb < NEAR_VERBS);
 	assume(args.verb == NEAR_WRITE || args.verb == NEAR_READ ||
 	       near_type_size(args.type));
-	if (near_rma_look_up(&at, &args, &memory) || !args.len)
+	if (near_rma_look_up(&at, &args, &got, &memory) || !args.len)
 		return;
-	access = near_rma_access(args.verb, args.op);
+	access = near_rma_access_to(&entry, args.verb, args.op, args.flags);
 	check((entry.access & access) == access);
 	check(memory - entry.memory <= entry.len &&
 	      args.len <= entry.len - (memory - entry.memory));
 	check(args.verb == NEAR_WRITE || args.verb == NEAR_READ ||
-	      memory % near_type_size(args.type) == 0);
+	      entry.device || memory % near_type_size(args.type) == 0);
+	check(got.device == entry.device);
 }
 
 int main(void)

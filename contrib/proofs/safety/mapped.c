@@ -208,8 +208,8 @@ int near_stage_open(struct near_port *of, struct near_rma_peer *to)
 	return any(bool) ? 0 : -ENOMEM;
 }
 
-int near_stage_look(struct near_rma_peer *to, const struct near_rma_args *args,
-		    struct near_region_entry *entry, uint64_t *memory)
+int near_rma_look_up(struct near_rma_peer *to, const struct near_rma_args *args,
+		     struct near_region_entry *entry, uint64_t *memory)
 {
 	*entry = any(struct near_region_entry);
 	*memory = any(uint64_t);

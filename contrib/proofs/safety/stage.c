@@ -14,7 +14,7 @@
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
  * C: near/rma/stage_serve.c near_stage_is_last
  * C: near/rma/stage_serve.c near_stage_copied near_stage_overlaps
- * C: near/rma/stage.h near_stage_access
+ * C: near/rma/state.h near_rma_access_to
  * CBMC: --unwind 3 --object-bits 10
  * EDIT near/rma/stage_serve.c: s/near_table_find\(/found(/g
  * EDIT near/rma/stage_serve.c: s/near_pool_get\(/reply_get(/
@@ -27,8 +27,8 @@
  * MUTANT part-unchecked near/rma/stage_serve.c: s/req->len <= req->total - req->offset;/1;/
  * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&req\)/near_stage_valid(\&slot->rma)/
  * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
- * MUTANT device-as-host near/rma/stage.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
- * MUTANT message-as-read near/rma/stage.h: s/message \? NEAR_MAY_MESSAGE :/message \&\& 0 ? 0 :/
+ * MUTANT device-as-host near/rma/state.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
+ * MUTANT message-as-read near/rma/state.h: s/flags & NEAR_RMA_MESSAGE \? NEAR_MAY_MESSAGE :/0 ? 0 :/
  * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_MESSAGE \| NEAR_RMA_BY_ID\)/0/
  * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer == peer && //
  * MUTANT message-of-device near/rma/stage_serve.c: s/ && !op->device &&\n/ \&\&\n/

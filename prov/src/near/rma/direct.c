@@ -20,22 +20,24 @@ bool near_rma_direct_can(const struct near_port *port,
 }
 
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
-		     uint64_t *memory)
+		     struct near_region_entry *entry, uint64_t *memory)
 {
-	struct near_region_entry entry;
 	int ret;
 
-	*memory = 0;
+	*memory = entry->device = 0;
 	if (near_unlikely(!near_rma_view(at)))
-		return at->peer->segment->table_fd < 0 ? -EOPNOTSUPP : -ENOENT;
+		return -ENOENT;
 	if (!args->len)
 		return 0;
-	ret = near_table_view_find(at->view, args->key, &entry);
-	if (ret)
+	ret = near_table_view_find(at->view, args->key, entry);
+	if (ret) {
+		entry->device = 0;	/* the entry may be invalid */
 		return ret;
-	ret = near_region_check(&entry, args->addr, args->len,
-				near_rma_access(args->verb, args->op), memory);
-	if (ret || args->verb == NEAR_WRITE || args->verb == NEAR_READ)
+	}
+	ret = near_region_check(entry, args->addr, args->len,
+				near_rma_access_to(entry, args->verb, args->op,
+						   args->flags), memory);
+	if (ret || args->verb <= NEAR_READ || entry->device)
 		return ret;
 	return *memory % near_type_size(args->type) ? -EINVAL : 0;
 }
@@ -147,8 +149,12 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 
 int near_rma_direct(struct near_port *port, struct near_rma_op *op)
 {
+	struct near_region_entry entry;
 	uint64_t memory;
-	int ret = near_rma_look_up(op->to, &op->args, &memory);
+	int ret = near_rma_look_up(op->to, &op->args, &entry, &memory);
 
-	return ret ? ret : near_rma_direct_at(port, op, memory);
+	if (ret)
+		return ret;
+	/* a new region with the same key may be in device memory */
+	return entry.device ? -EACCES : near_rma_direct_at(port, op, memory);
 }

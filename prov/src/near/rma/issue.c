@@ -462,11 +462,11 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 int near_rma(struct near_port *port, struct near_peer *peer,
 	     const struct near_rma_args *args)
 {
-	const bool device = args->len && (args->local.device ||
-					  args->flags & NEAR_RMA_MESSAGE);
+	struct near_region_entry entry;
 	struct near_rma_peer *at;
-	uint64_t memory;
-	int ret;
+	uint64_t memory = 0;
+	bool device;
+	int ret = 0;
 
 	if (near_rma_is_small(args) && !args->local.device &&
 	    near_rma_small(port, peer, args))
@@ -486,15 +486,20 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 			     NEAR_ADDR_RMA | NEAR_ADDR_DEVICE :
 			     NEAR_ADDR_RMA))))
 		return -EOPNOTSUPP;
-	ret = near_unlikely(device) ? near_rma_stage(port, at, args) :
-				      near_rma_look_up(at, args, &memory);
-	if (near_unlikely(ret == -EACCES) && !device && at->view->known.device)
-		return near_rma_stage(port, at, args);
+	entry.device = 0;
+	if (near_likely(!(args->flags & NEAR_RMA_BY_ID)))
+		ret = near_rma_look_up(at, args, &entry, &memory);
+	device = args->len && (args->local.device || entry.device ||
+			       args->flags & NEAR_RMA_MESSAGE);
+	if (near_unlikely(device && args->verb > NEAR_READ))
+		return -EOPNOTSUPP;
 	if (near_unlikely(ret == -ENOENT && peer->exited)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
-	if (device || (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_TRY)))
+	if (ret && !(ret == -ENOENT && args->flags & NEAR_RMA_TRY && !device))
 		return ret;
-	return near_rma_begin(port, at, args, memory);
+	return near_unlikely(device) ?
+	       near_rma_stage(port, at, args, &entry, memory) :
+	       near_rma_begin(port, at, args, memory);
 }

@@ -117,7 +117,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		return -EAGAIN;
 	memset(op->pending, 0, sizeof(op->pending));
 	/* look up again: the region may have been removed since near_rma() */
-	ret = near_stage_look(at, &op->args, &entry, &address);
+	ret = near_rma_look_up(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
 	if (!ret && entry.export_id == mapping->id && !mapping->failed)

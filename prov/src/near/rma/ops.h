@@ -103,13 +103,14 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* direct.c: single copies */
 /*
- * Looks up the target address in the peer's region table, and checks the
- * access. Stores in *memory the address in the peer's process. Returns 0;
- * -EAGAIN: retry; -EOPNOTSUPP, -ENOENT, -EKEYREJECTED, -EACCES, -EINVAL: see
- * near_rma().
+ * Looks up the target's region in the peer's region table, and checks the
+ * access. Stores in *memory the target address in the peer's process. After
+ * success without a region, because args->len is 0, entry->device and *memory
+ * are 0. Returns 0; -EAGAIN: retry; -ENOENT, -EKEYREJECTED, -EACCES, -EINVAL:
+ * see near_rma().
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
-		     uint64_t *memory);
+		     struct near_region_entry *entry, uint64_t *memory);
 /*
  * Copies the next bytes of an operation, at most NEAR_STEP. Returns
  * - 0: the first op->sent bytes are copied

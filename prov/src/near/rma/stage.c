@@ -187,43 +187,19 @@ static bool near_chunk_copied(const struct near_staging *staging,
 				 &chunk->op->err);
 }
 
-int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
-		    struct near_region_entry *entry, uint64_t *memory)
-{
-	uint32_t access = near_rma_access(args->verb, args->op);
-	int ret;
-
-	if (!near_rma_view(at))
-		return -ENOENT;
-	ret = near_table_view_find(at->view, args->key, entry);
-	if (ret)
-		return ret;
-	return near_region_check(entry, args->addr, args->len,
-				 near_stage_access(entry, args->flags &
-						   NEAR_RMA_MESSAGE, access),
-				 memory);
-}
-
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args)
+		   const struct near_rma_args *args,
+		   const struct near_region_entry *entry, uint64_t memory)
 {
 	struct near_mapping *mapping = NULL;
-	struct near_region_entry entry = { .device = 0 };
 	struct near_rma_args with = *args;
 	enum near_device_path path;
-	uint64_t memory = 0;
-	int ret = 0;
+	int ret;
 
-	if (args->verb != NEAR_WRITE && args->verb != NEAR_READ)
-		return -EOPNOTSUPP;
-	if (!(args->flags & NEAR_RMA_BY_ID))
-		ret = near_stage_look(at, args, &entry, &memory);
-	if (!ret)
-		at->device_path = near_mapping_get(port, at, args, &entry,
-						   memory, &mapping);
-	if (!ret && !mapping)
-		ret = near_stage_open(port, at);
-	if (!ret && !mapping && near_loan_can(port, at, args, &entry)) {
+	at->device_path = near_mapping_get(port, at, args, entry, memory,
+					   &mapping);
+	ret = mapping ? 0 : near_stage_open(port, at);
+	if (!ret && !mapping && near_loan_can(port, at, args, entry)) {
 		with.flags |= NEAR_RMA_LENT;
 		at->device_path = NEAR_DEVICE_LENT;
 	}

@@ -81,27 +81,13 @@ int near_stage_map(struct near_stage *stage, int fd, int index);
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
 		    void **copy);
-/* Implements near_rma() for device memory at one end or at both. */
+/*
+ * Implements near_rma() for a read or write with device memory at one end or at
+ * both. entry, memory: from near_rma_look_up(); 0 with NEAR_RMA_BY_ID.
+ */
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
-		   const struct near_rma_args *args);
-/*
- * Looks up a region of host or device memory in the peer's table, and checks
- * the access. Stores the region's entry in *entry, and the target address in
- * the peer's process in *memory. Returns 0; -EAGAIN: retry; or -errno: see
- * near_rma().
- */
-int near_stage_look(struct near_rma_peer *at, const struct near_rma_args *args,
-		    struct near_region_entry *entry, uint64_t *memory);
-/*
- * Returns the access right that an operation requires of a region. access: the
- * right if the region is in host memory. message: the operation is a fetch.
- */
-static inline uint32_t near_stage_access(const struct near_region_entry *entry,
-					 bool message, uint32_t access)
-{
-	return message ? NEAR_MAY_MESSAGE :
-	       entry->device ? access << NEAR_MAY_DEVICE : access;
-}
+		   const struct near_rma_args *args,
+		   const struct near_region_entry *entry, uint64_t memory);
 /*
  * True if none of the NEAR_IOV_MAX copies is pending. Stores a failed copy's
  * error, > 0, in *err.

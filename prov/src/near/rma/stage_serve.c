@@ -41,16 +41,15 @@ int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device)
 {
-	uint32_t access = near_rma_access(req->verb, req->op);
 	const struct near_region_entry *entry =
 		near_table_find(port->rma->table, req->key);
 	uint64_t at;
 
 	if (!entry)
 		return EKEYREJECTED;
-	access = near_stage_access(entry, req->flags & NEAR_RMA_MESSAGE,
-				   access);
-	if (near_region_check(entry, addr, req->total, access, &at))
+	if (near_region_check(entry, addr, req->total,
+			      near_rma_access_to(entry, req->verb, req->op,
+						 req->flags), &at))
 		return EACCES;
 	*memory = (uint8_t *)(uintptr_t)at + req->offset;
 	*device = (void *)(uintptr_t)entry->device;

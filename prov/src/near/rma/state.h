@@ -251,6 +251,20 @@ static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 	return NEAR_MAY_WRITE;
 }
 
+/*
+ * Returns the access rights that an operation requires of a region in host or
+ * device memory. flags: those of the operation, NEAR_RMA_*.
+ */
+static inline uint32_t near_rma_access_to(const struct near_region_entry *entry,
+					  unsigned int verb, unsigned int op,
+					  uint32_t flags)
+{
+	uint32_t access = near_rma_access(verb, op);
+
+	return flags & NEAR_RMA_MESSAGE ? NEAR_MAY_MESSAGE :
+	       entry->device ? access << NEAR_MAY_DEVICE : access;
+}
+
 /* True for the only atomic of the fast path: an addition of 64 bits. */
 static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 {
