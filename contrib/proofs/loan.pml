@@ -11,7 +11,8 @@
  * an invalid end state.
  *
  * C: rma/loan.c near_loan_issue near_loan_answered near_loan_copy near_loan_serve
- * C: rma/loan.c near_loan_end near_loan_revoke near_loan_wait near_loans_close
+ * C: rma/loan.c near_loan_end near_loan_revoke near_loans_revoke
+ * C: rma/stage.c near_stage_close
  *
  * MUTANT TAKE_PLAIN: the target takes a loan with a load and a store
  * MUTANT REVOKE_PLAIN: the initiator revokes a loan with a load and a store

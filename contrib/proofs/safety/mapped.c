@@ -10,7 +10,7 @@
  *   list near_table.unmapped;
  * - each descriptor of an allocation has one owner, or is closed once.
  *
- * C: near/rma/mapping.c near_mapped near_mapping_get
+ * C: near/rma/mapping.c near_mapping_get
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
@@ -18,11 +18,11 @@
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
  * C: near/rma/mapping.c near_mapping_waits
- * C: near/rma/mapping.c near_mappings_close
+ * C: near/rma/mapping.c near_mapped_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
  * C: near/rma/mapped.h near_mapped_handle
- * C: near/rma/mapped.c near_mapped_step near_mapped_close
+ * C: near/rma/mapped.c near_mapped_step
  * LONG: five cases
  * CBMC: --unwind 3 -DRINGS_CLASS=0 --object-bits 10
  * CBMC: --unwindset near_mappings_evict.0:2,near_mappings_evict.1:2
@@ -45,7 +45,7 @@
  * MUTANT copied-without-device near/rma/mapped.c: s/!handle \|\| //
  * MUTANT used-is-dropped near/rma/mapping.c: s/else if \(!mapping->ops && /else if (/
  * MUTANT issued-too-many near/rma/mapped.c: s/pending == NEAR_MAPPED_OPS \|\|//
- * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(mapped->device, op->pending, \&op->err);/
+ * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(NULL, op->pending, \&op->err);/
  * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
  * MUTANT mapped-too-many near/rma/mapping.c: s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
  * MUTANT unmapped-too-many near/rma/mapping.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
@@ -71,7 +71,8 @@ static struct near_rma_peer at;
 static struct near_table table;
 static struct near_table_view view;
 static struct near_table_head head;
-static struct near_mapped *mapped;
+static struct near_staging staging;
+static struct near_mapped *mapped = &staging.mapped;
 /* not an array: CBMC is faster if the offset of each object is 0 */
 static struct near_rma_op op_new, op_old;
 static bool old_pending;	/* op_old's copies have begun and not ended */
@@ -196,6 +197,12 @@ bool near_copies_ended(const struct near_device *of, void **copy, int *err)
 	return true;
 }
 
+struct near_staging *near_staging(struct near_port *of,
+				  struct near_rma_peer *to)
+{
+	return any(bool) ? NULL : &staging;
+}
+
 void near_stage_begin(struct near_rma_op *op)
 {
 	check(!op->begun);
@@ -286,11 +293,9 @@ static void mapped_any(void)
 	area_len = any(size_t);
 	assume(area_len < 1u << 20);
 	area = malloc(area_len);
-	mapped = malloc(sizeof(*mapped));
 	*mapped = any(struct near_mapped);
 	mapped->at = &at;
 	mapped->table = &table;
-	mapped->device = &device;
 	near_list_init(&mapped->mappings);
 	near_list_append(&table.mapped, &mapped->link);
 	mapped->ended = any(uint32_t);
@@ -298,7 +303,7 @@ static void mapped_any(void)
 	for (mapped->count = 0; mapped->count < NEAR_MAPPINGS && any(bool);
 	     mapped->count++)
 		mapping_any(&mapped->mappings);
-	at.mapped = mapped;
+	at.staging = &staging;
 }
 
 /* Makes an operation; its two buffers have its length in total. */
@@ -439,8 +444,8 @@ static void ends(void)
 	check(at.due == (mapped->begun != mapped->ended));
 	if (op_old.begun)
 		return;
-	near_mapped_close(&at);
-	check(!at.mapped && near_list_empty(&table.mapped) && !descriptors);
+	near_mapped_close(mapped, &device);
+	check(near_list_empty(&table.mapped) && !descriptors);
 }
 
 int main(void)

@@ -235,7 +235,7 @@ UNIT_ROUNDS(target_checks_region, 0, 3)
 static void until_descriptor(void)
 {
 	const struct near_mapping *first =
-		near_container(b_to_a()->mapped->mappings.next,
+		near_container(b_to_a()->staging->mapped.mappings.next,
 			       struct near_mapping, link);
 	int i;
 
@@ -375,7 +375,7 @@ UNIT_TEST(failed_initiator_ends_copy)
 	rig_poll(b.rig, 2);
 	ck_assert_int_eq(gpu.under_way, 1);
 	near_peer_fail(b.rig->port, b_to_a()->peer);
-	while (b_to_a()->mapped)
+	while (b_to_a()->staging)
 		rig_poll_ms(b.rig, 1);
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert_ptr_eq(near_table_unmapped(b.table), &gpu.maps);

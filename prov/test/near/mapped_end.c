@@ -64,7 +64,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
-	mapping = near_container(to_b->rma->mapped->mappings.next,
+	mapping = near_container(to_b->rma->staging->mapped.mappings.next,
 				 struct near_mapping, link);
 	ck_assert_uint_gt(mapping->gone_ms, 0);
 	mapping->gone_ms -= NEAR_MAPPING_KEEP_MS;

@@ -44,7 +44,7 @@ static void write_one(void)
 
 static struct near_mapping *first(void)
 {
-	return near_container(to_b->rma->mapped->mappings.next,
+	return near_container(to_b->rma->staging->mapped.mappings.next,
 			      struct near_mapping, link);
 }
 
@@ -223,7 +223,7 @@ UNIT_ROUNDS(descriptor_of_removed_region_is_closed, 0, 3)
 	ck_assert_int_eq(gpu.share_calls, _i == 1);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	ck_assert_uint_eq(rig_files(), files);
-	ck_assert_uint_eq(to_b->rma->mapped->count, 0);
+	ck_assert_uint_eq(to_b->rma->staging->mapped.count, 0);
 	if (_i != 2)
 		return;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -244,7 +244,7 @@ UNIT_ROUNDS(descriptor_of_failed_peer_is_closed, 0, 2)
 	for (i = 0; i < 3000 && near_peer_exists(to_b); i++)
 		rig_poll_ms(a.rig, 1);
 	ck_assert(!near_peer_exists(to_b));
-	ck_assert_ptr_null(to_b->rma->mapped);
+	ck_assert_ptr_null(to_b->rma->staging);
 	ck_assert_uint_le(rig_files(), files);
 }
 

@@ -9,7 +9,6 @@
 #include "base/proc.h"
 #include "near/rma/inline.h"
 #include "near/rma/loan.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 
 /*
@@ -69,7 +68,7 @@ int near_loan_issue(struct near_port *port, struct near_rma_op *op)
 	uint32_t index;
 
 	if (op->sent || at->unanswered != at->device_pending ||
-	    near_mapped_pending(at) ||
+	    near_mapped_pending(&staging->mapped) ||
 	    staging->filled - staging->freed == NEAR_STAGE_CHUNKS)
 		return -EAGAIN;
 	if (!near_loan_name(port, &op->args, &key, &addr)) {
@@ -245,25 +244,11 @@ static void near_loan_revoke(const struct near_peer *peer,
 		sched_yield();
 }
 
-static void near_loan_wait(const struct near_staging *staging,
-			   struct near_rma_reply *reply)
+void near_loans_revoke(const struct near_rma_peer *at)
 {
-	if (!reply->staged || !reply->mapping)
-		return;
-	near_copy_wait(staging, &reply->copy);
-	near_loan_end(reply);
-}
-
-void near_loans_close(struct near_rma_peer *at)
-{
-	struct near_staging *staging = at->staging;
-	struct near_rma_reply *reply;
+	const struct near_staging *staging = at->staging;
 	uint32_t i, index;
 
-	if (!staging)
-		return;
-	near_list_each(reply, &at->replies, link)
-		near_loan_wait(staging, reply);
 	for (i = staging->freed; i != staging->filled; i++) {
 		index = i % NEAR_STAGE_CHUNKS;
 		if (staging->chunk[index].op->args.flags & NEAR_RMA_LENT &&

@@ -77,10 +77,9 @@ int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
- * Both ends: revokes this port's loans to the peer. Waits until the copies of
- * taken loans have ended: this port's loans, and those of the peer. Must be
- * called before near_mapped_close() and near_stage_close().
+ * Initiator: revokes this port's loans to the peer. Waits until the copies of
+ * taken loans have ended.
  */
-void near_loans_close(struct near_rma_peer *at);
+void near_loans_revoke(const struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_LOAN_H */

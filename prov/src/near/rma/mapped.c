@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "near/rma/inline.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -25,7 +24,7 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
 {
-	const struct near_device *device = op->to->mapped->device;
+	const struct near_device *device = port->rma->sink->device;
 	const struct near_rma_bufs *bufs = &op->args.local;
 	bool read = op->args.verb == NEAR_READ;
 	size_t left = op->args.len, n;
@@ -93,15 +92,15 @@ static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		return -EAGAIN;
 	op->err = -ret;
-	return near_mapped_begin(op->to->mapped, op);
+	return near_mapped_begin(&op->to->staging->mapped, op);
 }
 
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
-	struct near_mapped *mapped = at->mapped;
+	struct near_mapped *mapped = &at->staging->mapped;
 	struct near_mapping *mapping = op->mapping;
-	uint32_t pending = near_mapped_pending(at);
+	uint32_t pending = near_mapped_pending(mapped);
 	struct near_region_entry entry;
 	uint8_t *memory = NULL;
 	uint64_t address;
@@ -141,13 +140,14 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at)
 {
-	struct near_mapped *mapped = at->mapped;
+	struct near_mapped *mapped = &at->staging->mapped;
 	struct near_slot *slot;
 	struct near_rma_op *op;
 
 	while (mapped->ended != mapped->begun) {
 		op = mapped->op[mapped->ended % NEAR_MAPPED_OPS];
-		if (!near_copies_ended(mapped->device, op->pending, &op->err))
+		if (!near_copies_ended(port->rma->sink->device, op->pending,
+				       &op->err))
 			return;
 		if (!op->err && op->args.flags & NEAR_RMA_MESSAGE &&
 		    near_peer_closed(port, at->peer))
@@ -163,20 +163,4 @@ void near_mapped_step(struct near_port *port, struct near_rma_peer *at)
 		at->due--;
 		near_rma_end(port, op, op->err);
 	}
-}
-
-void near_mapped_close(struct near_rma_peer *at)
-{
-	struct near_mapped *mapped = at->mapped;
-	struct near_rma_op *op;
-
-	if (!mapped)
-		return;
-	while (mapped->ended != mapped->begun) {
-		op = mapped->op[mapped->ended++ % NEAR_MAPPED_OPS];
-		while (!near_copies_ended(mapped->device, op->pending, &op->err))
-			;
-		at->due--;
-	}
-	near_mappings_close(mapped);
 }

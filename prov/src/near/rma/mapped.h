@@ -24,7 +24,7 @@
 
 /* limit of mappings per peer; operations on further allocations are staged */
 #define NEAR_MAPPINGS 64
-/* limit of near_table.unmapped_count; near_mappings_close() ignores it */
+/* limit of near_table.unmapped_count; near_mapped_close() ignores it */
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
 /*
@@ -63,10 +63,10 @@ struct near_mapping {
 
 /* The mappings of a peer's allocations, and pending operations on them. */
 struct near_mapped {
-	struct near_link link;		/* in near_table.mapped */
+	/* in near_table.mapped, from the first mapping on; before: NULL */
+	struct near_link link;
 	struct near_rma_peer *at;
 	struct near_table *table;
-	const struct near_device *device;
 	struct near_link mappings;
 	uint32_t count;			/* number of elements of mappings */
 	/*
@@ -84,9 +84,9 @@ struct near_mapped {
 };
 
 /* Returns the number of pending mapped operations. */
-static inline uint32_t near_mapped_pending(const struct near_rma_peer *at)
+static inline uint32_t near_mapped_pending(const struct near_mapped *mapped)
 {
-	return at->mapped ? at->mapped->begun - at->mapped->ended : 0;
+	return mapped->begun - mapped->ended;
 }
 
 /* Returns the device path of operations that use a mapping. */
@@ -130,8 +130,12 @@ enum near_device_path near_mapping_get(struct near_port *port,
  */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
-/* Moves a peer's mappings to near_table.unmapped, and frees `mapped`. */
-void near_mappings_close(struct near_mapped *mapped);
+/*
+ * Waits for all pending copies, but does not end their operations. Moves the
+ * mappings to near_table.unmapped.
+ */
+void near_mapped_close(struct near_mapped *mapped,
+		       const struct near_device *device);
 /* Implements near_onesided.share(). */
 int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id);
 /* Implements near_onesided.shared(). */
@@ -147,10 +151,5 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
-/*
- * Waits for all pending copies, but does not end their operations. Moves the
- * mappings to near_table.unmapped.
- */
-void near_mapped_close(struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_MAPPED_H */

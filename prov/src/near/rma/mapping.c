@@ -9,28 +9,8 @@
 
 #include "base/proc.h"
 #include "near/rma/inline.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
-
-/* Returns at->mapped, created if necessary; NULL: no memory. */
-static struct near_mapped *near_mapped(struct near_port *port,
-				       struct near_rma_peer *at)
-{
-	struct near_mapped *mapped = at->mapped;
-
-	if (mapped)
-		return mapped;
-	mapped = calloc(1, sizeof(*mapped));
-	if (!mapped)
-		return NULL;
-	mapped->at = at;
-	mapped->table = port->rma->table;
-	mapped->device = port->rma->sink->device;
-	near_list_init(&mapped->mappings);
-	near_list_append(&mapped->table->mapped, &mapped->link);
-	at->mapped = mapped;
-	return mapped;
-}
+#include "near/rma/stage.h"
 
 /*
  * Moves a mapping to near_table.unmapped; frees it if map() has not mapped it.
@@ -100,12 +80,12 @@ static bool near_mapping_expired(struct near_mapping *mapping)
  */
 static void near_mapped_search(struct near_mapped *mapped)
 {
-	const struct near_table_view *view = mapped->at->view;
 	struct near_mapping *mapping, *next;
 	bool left = false;
-	uint64_t now = __atomic_load_n(&view->head->generation,
-				       __ATOMIC_ACQUIRE);
+	uint64_t now;
 
+	now = __atomic_load_n(&mapped->at->view->head->generation,
+			      __ATOMIC_ACQUIRE);
 	if (now == mapped->searched)
 		return;
 	near_list_each_safe(mapping, next, &mapped->mappings, link) {
@@ -213,6 +193,8 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	mapping->queue = queue;
 	near_list_append(&mapped->mappings, &mapping->link);
 	mapped->count++;
+	if (!mapped->link.next)
+		near_list_append(&mapped->table->mapped, &mapped->link);
 	return mapping;
 }
 
@@ -279,7 +261,8 @@ near_mapping_map(struct near_port *port, struct near_mapped *mapped,
 		return NEAR_DEVICE_LIMIT;
 	if (export.needs_fd && mapping->fd < 0)
 		return near_mapping_request(port, mapping, peer);
-	ret = mapped->device->map(device, &export, mapping->fd, &mapping->map);
+	ret = port->rma->sink->device->map(device, &export, mapping->fd,
+					   &mapping->map);
 	if (ret == -ENOMEM) {
 		mapping->map = (struct near_map) { NULL };
 		mapping->enomem_at = mapped->table->released + 1;
@@ -319,8 +302,9 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 {
 	struct near_mapping *mapping;
 
-	if (peer->rma && peer->rma->mapped) {
-		near_list_each(mapping, &peer->rma->mapped->mappings, link) {
+	if (peer->rma && peer->rma->staging) {
+		near_list_each(mapping, &peer->rma->staging->mapped.mappings,
+			       link) {
 			if (mapping->id != id || !near_mapping_waits(mapping))
 				continue;
 			mapping->fd = fd;
@@ -362,8 +346,9 @@ enum near_device_path near_mapping_get(struct near_port *port,
 				       uint64_t memory,
 				       struct near_mapping **mapping)
 {
-	struct near_mapping *found = NULL;
+	struct near_staging *staging;
 	enum near_device_path path;
+	struct near_mapping *found;
 	struct near_mapped *mapped;
 	const void *queue = NULL;
 	void *handle = NULL;
@@ -385,10 +370,12 @@ enum near_device_path near_mapping_get(struct near_port *port,
 	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
-	mapped = near_mapped(port, at);
-	if (mapped)
-		found = near_mapping_find(mapped, entry->export_id, queue);
-	if (near_unlikely(mapped && !found))
+	staging = near_staging(port, at);
+	if (!staging)
+		return NEAR_DEVICE_LIMIT;
+	mapped = &staging->mapped;
+	found = near_mapping_find(mapped, entry->export_id, queue);
+	if (near_unlikely(!found))
 		found = near_mapping_open(mapped, entry->export_id, queue);
 	if (!found)
 		return NEAR_DEVICE_LIMIT;
@@ -406,13 +393,19 @@ enum near_device_path near_mapping_get(struct near_port *port,
 	return near_mapping_path(found);
 }
 
-void near_mappings_close(struct near_mapped *mapped)
+void near_mapped_close(struct near_mapped *mapped,
+		       const struct near_device *device)
 {
-	while (!near_list_empty(&mapped->mappings))
-		near_mapping_drop(mapped,
-				  near_container(mapped->mappings.next,
-						 struct near_mapping, link));
-	near_list_remove(&mapped->link);
-	mapped->at->mapped = NULL;
-	free(mapped);
+	struct near_mapping *mapping, *next;
+	struct near_rma_op *op;
+
+	while (mapped->ended != mapped->begun) {
+		op = mapped->op[mapped->ended++ % NEAR_MAPPED_OPS];
+		while (!near_copies_ended(device, op->pending, &op->err))
+			;
+	}
+	near_list_each_safe(mapping, next, &mapped->mappings, link)
+		near_mapping_drop(mapped, mapping);
+	if (mapped->link.next)
+		near_list_remove(&mapped->link);
 }

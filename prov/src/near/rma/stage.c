@@ -12,9 +12,7 @@
 
 #include "near/rma/inline.h"
 #include "near/rma/loan.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
-#include "near/rma/stage.h"
 
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at)
@@ -27,7 +25,9 @@ struct near_staging *near_staging(struct near_port *port,
 	if (!staging)
 		return NULL;
 	staging->device = port->rma->sink->device;
-	staging->table = port->rma->table;
+	staging->mapped.at = at;
+	staging->mapped.table = port->rma->table;
+	near_list_init(&staging->mapped.mappings);
 	at->staging = staging;
 	return staging;
 }
@@ -66,12 +66,12 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 		return -ENOMEM;
 	if (staging->ours.memory)
 		return 0;
-	index = near_table_stage_get(staging->table);
+	index = near_table_stage_get(port->rma->table);
 	if (index < 0)
 		return index;
-	ret = near_stage_map(&staging->ours, staging->table->fd, index);
+	ret = near_stage_map(&staging->ours, port->rma->table->fd, index);
 	if (ret)
-		near_table_stage_put(staging->table, index);
+		near_table_stage_put(port->rma->table, index);
 	return ret;
 }
 
@@ -242,7 +242,7 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 	int ret;
 
 	if (!op->begun && (at->unanswered != at->device_pending ||
-			   near_mapped_pending(at)))
+			   near_mapped_pending(&staging->mapped)))
 		return -EAGAIN;
 	if (!op->begun)
 		near_stage_begin(op);
@@ -279,8 +279,7 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 
 	if (!ret)
 		near_rma_unqueue(op);
-	if (at->staging)
-		near_stage_step(port, at);
+	near_stage_step(port, at);
 	return ret;
 }
 
@@ -389,7 +388,8 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-void near_copy_wait(const struct near_staging *staging, void **copy)
+/* Waits until the copy, if any, has ended. Sets *copy to NULL. */
+static void near_copy_wait(const struct near_staging *staging, void **copy)
 {
 	while (*copy && staging->device->done(*copy) == -EAGAIN)
 		;
@@ -409,13 +409,20 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 
 	if (!staging)
 		return;
+	near_list_each(reply, &at->replies, link) {
+		if (!reply->staged)
+			continue;
+		near_copy_wait(staging, &reply->copy);
+		near_loan_end(reply);
+	}
+	near_loans_revoke(at);
+	near_mapped_close(&staging->mapped, staging->device);
 	for (i = 0; i < NEAR_STAGE_CHUNKS; i++)
 		for (j = 0; j < NEAR_IOV_MAX; j++)
 			near_copy_wait(staging, &staging->chunk[i].copy[j]);
-	near_list_each(reply, &at->replies, link)
-		near_copy_wait(staging, &reply->copy);
 	if (staging->ours.memory && !(peer_lives && at->device_pending))
-		near_table_stage_put(staging->table, staging->ours.index);
+		near_table_stage_put(staging->mapped.table,
+				     staging->ours.index);
 	near_stage_unmap(staging, &staging->ours);
 	near_stage_unmap(staging, &staging->theirs);
 	at->staging = NULL;

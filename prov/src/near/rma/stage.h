@@ -23,7 +23,7 @@
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
 
-#include "near/rma/state.h"
+#include "near/rma/mapped.h"
 
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
@@ -52,10 +52,13 @@ struct near_stage {
 	int index;	/* index of the stage in the region table's file */
 };
 
-/* The staged operations between a port and a peer, in both directions. */
+/*
+ * The staged, mapped and lent operations between a port and a peer, in both
+ * directions.
+ */
 struct near_staging {
 	const struct near_device *device;
-	struct near_table *table;
+	struct near_mapped mapped;
 	/* stage for this port's operations, and stage for the peer's */
 	struct near_stage ours, theirs;
 	bool no_view;	/* a failure to open the peer's table was logged */
@@ -93,8 +96,6 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
  * error, > 0, in *err.
  */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
-/* Waits until the copy, if any, has ended. Sets *copy to NULL. */
-void near_copy_wait(const struct near_staging *staging, void **copy);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
@@ -117,8 +118,9 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Waits for this port's copies, then unmaps both stages. peer_lives: the peer
- * has not failed, so it may still copy.
+ * Waits for this port's copies, revokes its loans, then unmaps all memory of
+ * the peer. Frees at->staging. peer_lives: the peer has not failed, so it may
+ * still copy.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 

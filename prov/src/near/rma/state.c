@@ -9,8 +9,6 @@
 
 #include "base/proc.h"
 #include "near/rma/inline.h"
-#include "near/rma/loan.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -96,10 +94,10 @@ static int near_rma_peer_step(struct near_port *port,
 	if (near_unlikely(!near_rma_waits(at))) {
 		n = 1;
 		near_rma_reply_all(port, at);
-		if (at->due && at->staging)
+		if (at->due) {
 			near_stage_step(port, at);
-		if (at->due && at->mapped)
 			near_mapped_step(port, at);
+		}
 		near_rma_issue(port, at);
 	}
 	if (at->delegs)
@@ -131,8 +129,6 @@ static int near_rma_work(struct near_port *port, bool *waits)
 static void near_rma_drained(struct near_port *port, struct near_peer *peer)
 {
 	near_delegs_drained(port, peer);
-	near_loans_close(peer->rma);
-	near_mapped_close(peer->rma);
 	near_stage_close(peer->rma, false);
 }
 
@@ -164,8 +160,6 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 static void near_rma_forget(struct near_peer *peer)
 {
 	near_rma_stop_work(peer->rma);
-	near_loans_close(peer->rma);
-	near_mapped_close(peer->rma);
 	near_stage_close(peer->rma, true);
 	near_rma_view_drop(peer->rma);
 	free(peer->rma);

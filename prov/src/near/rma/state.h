@@ -84,8 +84,7 @@ struct near_rma_peer {
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The fields up to device_pending are for device memory. */
-	struct near_staging *staging;	/* NULL: no stage so far */
-	struct near_mapped *mapped;	/* NULL: no mapping so far */
+	struct near_staging *staging;	/* NULL: no operation so far */
 	/* device path of this port's last operation on device memory */
 	enum near_device_path device_path;
 	/* number of further operations that near does not lend */
