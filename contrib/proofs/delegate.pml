@@ -12,7 +12,7 @@
  * are executed, and a thread that waits for ever is an invalid end state.
  *
  * C: rma/delegate.h near_deleg_execute near_deleg_done near_deleg_add
- * C: rma/delegate.c near_delegs_change near_delegs_mark near_deleg_direct
+ * C: rma/delegate.c near_delegs_change near_deleg_direct
  * C: rma/delegate.c near_delegs_revoke
  * C: rma/delegate.c near_deleg_counted near_delegs_count near_delegs_drained
  * C: rma/serve.c near_small_start near_serve_small near_rma_serve_slot

@@ -9,10 +9,10 @@
  * - an operation in the list is still marked as sent, with its slot;
  * - no operation ends with success if its copy has failed or was short.
  *
- * C: near/rma/delegate.c near_rma_delegate near_deleg_post near_deleg_wanted
+ * C: near/rma/delegate.c near_rma_delegate near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted
- * C: near/rma/delegate.c near_delegs_due near_delegs_revoke near_deleg_direct
- * C: near/rma/delegate.c near_delegs_mark near_delegs_change near_delegs_drained
+ * C: near/rma/delegate.c near_delegs_revoke near_deleg_direct
+ * C: near/rma/delegate.c near_delegs_change near_delegs_drained
  * C: near/rma/delegate.c near_delegs_advanced near_deleg_no_reply
  * C: near/rma/delegate.h near_deleg_add near_deleg_ended
  * C: near/rma/inline.h near_rma_end
@@ -34,7 +34,7 @@
  * MUTANT failure-is-success near/rma/delegate.c: s/near_rma_end\(port, op, -ret\)/near_rma_end(port, op, 0)/
  * MUTANT copied-from-start near/rma/delegate.c: s/op->sent = op->args.len;\n//
  * MUTANT slot-unmasked near/rma/delegate.c: s/tail & tx->mask/tail/
- * MUTANT freed-twice near/rma/delegate.c: s/if \(ret && op\) \{/if (op) {/
+ * MUTANT freed-twice near/rma/delegate.c: s/return 0;\n\t*\}\n\t*free\(op->copy\);/}\n\t\tfree(op->copy);/
  */
 
 #include "rings.h"

@@ -106,38 +106,27 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	return false;
 }
 
-/*
- * Posts the request of an operation, then counts the operation as delegated.
- * Returns: see near_rma_part().
- */
-static int near_deleg_post(struct near_port *port, struct near_rma_peer *at,
-			   struct near_rma_op *op)
-{
-	struct near_tx *tx = &at->peer->tx;
-	uint64_t tail = tx->tail;
-	int ret;
-
-	ret = near_rma_part(port, op, op->args.len, NEAR_DELEG_OPEN);
-	if (ret)
-		return ret;
-	near_rma_begun(at, op);
-	near_deleg_add(port, at, op, &tx->slots[tail & tx->mask]);
-	return 0;
-}
-
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args)
 {
+	struct near_tx *tx = &at->peer->tx;
+	uint64_t tail = tx->tail;
 	struct near_rma_op *op;
-	int ret;
+	int ret = -EAGAIN;
 
 	if (!near_deleg_wanted(port, at, args))
 		return -EPERM;
 	if (at->expect >= NEAR_RMA_EXPECT)
 		return -EAGAIN;
 	op = near_rma_op(port, at, args);
-	ret = op ? near_deleg_post(port, at, op) : -EAGAIN;
-	if (ret && op) {
+	if (op) {
+		ret = near_rma_part(port, op, args->len, NEAR_DELEG_OPEN);
+		if (!ret) {
+			near_rma_begun(at, op);
+			near_deleg_add(port, at, op,
+				       &tx->slots[tail & tx->mask]);
+			return 0;
+		}
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
@@ -195,18 +184,6 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 }
 
 /*
- * Revokes all delegated operations. True: the target starts none of them any
- * more, but may be executing the one whose number near_deleg_at() returns.
- * False: the membarrier has failed. In both cases the caller must set the
- * operations that it does not execute to NEAR_DELEG_OPEN again.
- */
-static bool near_delegs_mark(struct near_port *port, struct near_rma_peer *at)
-{
-	near_delegs_change(at, NEAR_DELEG_OPEN, NEAR_DELEG_REVOKED);
-	return near_port_barrier(port);
-}
-
-/*
  * Executes a revoked operation by single copy, and ends the operation. False:
  * single copy is not possible now, so the operation is still pending.
  */
@@ -257,7 +234,12 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 
 	if (near_deleg_at(at) >= first)
 		return 0;
-	marked = near_delegs_mark(port, at);
+	near_delegs_change(at, NEAR_DELEG_OPEN, NEAR_DELEG_REVOKED);
+	/*
+	 * After the membarrier the target starts none of the operations, but
+	 * may be executing the one whose number near_deleg_at() returns.
+	 */
+	marked = near_port_barrier(port);
 	while (marked && at->delegs && near_deleg_at(at) < first &&
 	       near_deleg_direct(port, at, near_deleg_first(at)))
 		n++;
@@ -316,34 +298,22 @@ void near_delegs_drained(struct near_port *port, struct near_peer *peer)
 			near_rma_end(port, op, 0);
 }
 
-/*
- * Calls near_delegs_revoke() if the first delegated operation has waited for
- * NEAR_DELEG_BACKOFF. Returns the number of operations that this call has
- * executed.
- */
-static int near_delegs_due(struct near_port *port, struct near_rma_peer *at)
-{
-	uint64_t now = duo_now_ns();
-
-	if (!at->delegated_ns)
-		at->delegated_ns = now;
-	if (now < at->delegated_ns + NEAR_DELEG_BACKOFF)
-		return 0;
-	return near_delegs_revoke(port, at);
-}
-
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at)
 {
-	const struct near_rma_op *first = near_deleg_first(at);
+	uint64_t now;
 	int n = 0;
 
-	if (first->args.verb == NEAR_WRITE) {
+	if (near_deleg_first(at)->args.verb == NEAR_WRITE) {
 		at->counted = near_delegs_done(at);
 		n = near_delegs_count(port, at, at->counted);
 	}
-	if (at->delegs && !n && !near_polls_left(port))
-		return near_delegs_due(port, at);
-	return n;
+	if (n || !at->delegs || near_polls_left(port))
+		return n;
+	now = duo_now_ns();
+	if (!at->delegated_ns)
+		at->delegated_ns = now;
+	return now < at->delegated_ns + NEAR_DELEG_BACKOFF ?
+	       0 : near_delegs_revoke(port, at);
 }
 
 int near_delegs_advanced(struct near_port *port)

@@ -77,7 +77,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* 0: near_delegs_due() will store the time from which the next waits */
+	/* 0: near_delegs_step() will store the time from which the next waits */
 	at->delegated_ns = 0;
 }
 
@@ -125,10 +125,9 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
  *   execute it, but must call near_rma_report()
  *
  * Memory ordering: store buffering. The target stores near_ctl.doing, then
- * loads the slot again. The initiator changes the slot in near_delegs_mark(),
- * then loads near_ctl.doing in near_deleg_at(). The membarrier in
- * near_delegs_mark() orders both ends. So the target needs a fence here only if
- * its process is not registered for membarrier.
+ * loads the slot again. near_delegs_revoke() of the initiator changes the slot,
+ * then loads near_ctl.doing. Its membarrier orders both ends. So the target
+ * needs a fence here only if its process is not registered for membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

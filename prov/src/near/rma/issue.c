@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "near/rma/inline.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
@@ -133,35 +132,27 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* True if near_rma_post() must count one more reply for op's next part. */
-static bool near_rma_part_expects(const struct near_rma_op *op)
-{
-	return !op->expect || op->args.verb == NEAR_FETCH ||
-	       op->args.verb == NEAR_COMPARE;
-}
-
 /* Posts about NEAR_STEP bytes of op. 0: all posted; -errno: not all posted. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	size_t stop = op->sent + NEAR_STEP;
+	bool expects;	/* the next part has a reply of its own */
 	int ret;
 
 	do {
-		if (near_rma_part_expects(op) && at->expect >= NEAR_RMA_EXPECT)
+		expects = !op->expect || op->args.verb == NEAR_FETCH ||
+			  op->args.verb == NEAR_COMPARE;
+		if (expects && at->expect >= NEAR_RMA_EXPECT)
 			return -EAGAIN;
 		ret = near_rma_part(port, op, near_rma_part_len(op), 0);
 		if (ret)
 			return ret;
-		if (near_rma_part_expects(op)) {
-			op->expect++;
-			at->expect++;
-		}
-		if (!op->begun)
-			at->unanswered++;
+		op->expect += expects;
+		at->expect += expects;
+		at->unanswered += !op->begun;
 		op->begun = true;
-		if (op->args.verb == NEAR_READ)
-			at->reading = true;
+		at->reading |= op->args.verb == NEAR_READ;
 	} while (op->sent < op->args.len && op->sent < stop);
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
