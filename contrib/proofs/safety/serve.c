@@ -11,7 +11,7 @@
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
  * C: near/rma/serve.c near_rma_is_invalid near_rma_find_memory near_rma_execute
  * C: near/rma/serve.c near_rma_queue_reply
- * C: near/rma/serve.c near_rma_read_now near_rma_read_next near_rma_reply_all
+ * C: near/rma/serve.c near_rma_read_next near_rma_reply_all
  * C: near/rma/serve.c near_rma_answer near_rma_report near_small_slot
  * C: near/rma/state.h near_rma_operands near_rma_access
  * C: near/rma/delegate.h near_deleg_execute near_deleg_done

@@ -2,13 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Delegated operations: the initiator puts a small operation into a slot. A
- * target that polls in time executes the operation. Otherwise the initiator
- * revokes the operation and executes it by single copy. See docs/near/rma.md.
- *
- * The number of an operation is its position among the delegated operations of
- * the ring. Both ends count them. Only one end executes an operation: see
- * near_deleg_execute() and docs/near/memory-ordering.md.
+ * Delegated operations: see docs/near/rma.md. Only one end executes an
+ * operation: see near_deleg_execute() and docs/near/memory-ordering.md.
  */
 
 #include <errno.h>
@@ -23,10 +18,7 @@
 #define NEAR_DELEG_BACKOFF 3000
 /* delay of the next revocation, ns, if the last one executed no operation */
 #define NEAR_DELEG_PAUSE 100000
-/*
- * least and largest number of operations that are not delegated after a
- * revocation: near_rma_peer.skip
- */
+/* least and largest value of near_rma_peer.skip after a revocation */
 #define NEAR_DELEG_SKIP 16
 #define NEAR_DELEG_SKIP_MAX 4096
 
@@ -38,10 +30,8 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 }
 
 /*
- * Writes need no reply, because near_ctl.done counts all finished operations.
- * But the count does not show which of them were rejected. So from the first
- * rejected operation on, writes get replies, too. The function stores that
- * operation's number in near_ctl.rejected.
+ * Writes get no replies, except from the first rejected operation on, because
+ * near_ctl.done does not show which operations were rejected.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
@@ -56,11 +46,7 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 	return reply->verb == NEAR_WRITE && !ring->rejected;
 }
 
-/*
- * Suspends delegation for the next at->skip operations. Doubles this number, up
- * to NEAR_DELEG_SKIP_MAX, with each call. If the target has executed a
- * delegated operation since the last call, begins with NEAR_DELEG_SKIP again.
- */
+/* Suspends delegation for the next at->skip operations: rma.md, *Backoff*. */
 static void near_deleg_back_off(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
@@ -70,10 +56,8 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough for one fragment, and for the buffer of
- * its data. The buffer is near_rma_op.kept for a write with NEAR_RMA_COPY, and
- * near_rma_reply.bytes for a read. Other writes have the limit
- * NEAR_DELEG_WRITE.
+ * True if the operation is short enough for one fragment, and for its buffer:
+ * near_rma_op.kept (write with NEAR_RMA_COPY) or near_rma_reply.bytes (read).
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -87,10 +71,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. False while an operation is
- * pending that is not delegated: if the initiator revoked the new operation, it
- * would execute the new operation before the pending one. If only at->skip
- * forbids delegation, decrements at->skip and returns false.
+ * True if the operation should be delegated. If only at->skip forbids it,
+ * decrements at->skip. All pending operations must be delegated ones: a revoked
+ * operation would overtake others.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -131,9 +114,8 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		near_pool_put(&port->rma->ops, op);
 	}
 	/*
-	 * After -EAGAIN the embedder retries when an operation completes. If no
-	 * operation is pending, none will complete. Then return -EPERM, so that
-	 * near_rma_begin() executes the operation without delegation.
+	 * After -EAGAIN the embedder retries when an operation completes. If
+	 * none is pending, near_rma_begin() must execute this one.
 	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
@@ -162,8 +144,7 @@ static struct near_rma_op *near_deleg_first(const struct near_rma_peer *at)
 
 /*
  * Changes state `from` to `to` in the slots of all operations that the target
- * has not finished. Leaves a slot as it is if the target has cleared the slot
- * for a resize.
+ * has not finished. The target may clear a slot at the same time, for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -207,10 +188,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the operation's event when it consumes the slot.
-	 * It sends no reply, so only near_ctl.head shows that the slot is
-	 * consumed. Therefore near_tx_consumed() must count the slot as a
-	 * message.
+	 * The target reports the event when it consumes the slot, and sends no
+	 * reply. So near_tx_consumed() must count the slot as a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -219,11 +198,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes the delegated operations, and executes them here, at the initiator.
- * Does nothing if the target has started the first one already. Sets operations
- * that this end has revoked but not executed to NEAR_DELEG_OPEN again. If this
- * end has executed none, delays the next revocation. Returns the number of
- * operations that this end has executed.
+ * Revokes the delegated operations, and executes them here, unless the target
+ * has started the first one already. If this end has executed none, delays the
+ * next revocation. Returns the number of operations that it has executed.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -330,11 +307,9 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * If the target has executed the first delegated operation, this
-	 * operation still waits for a reply, which arrives through the ring.
-	 * Until then, new values of near_ctl.done complete no operation of this
-	 * peer. So the next poll must call near_rma_work(), which may select
-	 * another peer's poll word.
+	 * The first operation has been executed, but waits for a reply. Until
+	 * then new values of near_ctl.done complete none. So near_rma_work()
+	 * may select another peer's poll word.
 	 */
 	if (at->delegs && near_deleg_first(at)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

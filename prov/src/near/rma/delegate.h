@@ -7,11 +7,7 @@
 
 #include "near/rma/state.h"
 
-/*
- * State of an RMA operation, a part of near_slot.word. Only the initiator
- * changes it. The target reports operations that it has executed in
- * near_ctl.done.
- */
+/* State of an operation in near_slot.word. Only the initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
 	/* the target may execute it, and the initiator may revoke it */
@@ -20,12 +16,8 @@ enum near_deleg {
 	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
 	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
 };
-/*
- * result of near_deleg_execute(): the caller must consume the slot, and do
- * nothing else
- */
+/* results of near_deleg_execute() */
 #define NEAR_DELEG_SKIPPED 1
-/* like NEAR_DELEG_SKIPPED, but the caller must also call near_rma_report() */
 #define NEAR_DELEG_ANSWERED 2
 /* bits of the state in near_slot.word >> NEAR_WORD_FLAGS */
 #define NEAR_DELEG_MASK 0xfu
@@ -77,16 +69,15 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* 0: near_delegs_step() will store the time from which the next waits */
+	/* 0: near_delegs_step() stores the start of the next wait */
 	at->delegated_ns = 0;
 }
 
 /*
  * Completes the delegated writes that the target has executed. If there are
- * none, and the current poll has a tick, checks how long the first delegated
- * operation has waited. If it has waited for NEAR_DELEG_BACKOFF, revokes all
- * delegated operations and executes them. Returns the number of operations that
- * this call has ended. at->delegs must not be 0.
+ * none, the current poll has a tick, and the first operation has waited for
+ * NEAR_DELEG_BACKOFF, revokes all operations and executes them. Returns the
+ * number of ended operations. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Implements near_onesided.advanced(): completes delegated writes. */
@@ -94,17 +85,15 @@ int near_delegs_advanced(struct near_port *port);
 /* Completes delegated writes that a peer executed before it failed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * True if the target need not reply to a request, because near_deleg_done()
- * shows the initiator that the operation has ended. Must be called before
- * near_deleg_done(): this function stores near_ctl.rejected, which the
- * initiator loads after near_ctl.done.
+ * True if the target need not reply to a request, because near_ctl.done will
+ * show its end. Must be called before near_deleg_done(): this function stores
+ * near_ctl.rejected, which the initiator loads after near_ctl.done.
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts the operation of a slot as finished, if it is a delegated one. If the
- * operation has a reply, the caller must post the reply first. Otherwise the
- * reply would be late, because the store of the count is slow while the
+ * Counts the operation of a slot as finished, if it is a delegated one. The
+ * caller must post a reply before, because this store is slow while the
  * initiator's CPU has the cache line.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Single copies by process_vm_readv() and process_vm_writev(). If the target
- * requires an event, the initiator sends it a slot after the copy.
- */
+/* Single copies by process_vm_readv() and process_vm_writev(). */
 
 #include <errno.h>
 
@@ -81,10 +78,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		return -ECONNRESET;
 	}
 	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
-		/*
-		 * near_rma_by_target() is true while `reads` is false, so the
-		 * target must execute the whole op
-		 */
+		/* from now on, near_rma_by_target() is true */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;
@@ -113,19 +107,13 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/*
-	 * Not near_tx_publish_quiet(): the target sends no reply to this slot,
-	 * so near_tx_consumed() must count the slot.
-	 */
+	/* not quiet: no reply follows, so near_tx_consumed() must count it */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/*
- * Gets the slot for near_rma_notify() before the copy: if no slot is free, the
- * caller must retry, and a copy could not be undone.
- */
+/* Gets the slot for near_rma_notify() first: a copy could not be undone. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

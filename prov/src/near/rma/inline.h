@@ -18,10 +18,7 @@ static near_inline bool near_rma_delegated(enum near_verb verb)
 	return verb == NEAR_WRITE || verb == NEAR_READ;
 }
 
-/*
- * True if args fit the fast path: a write, a read, or a fetch-and-add of 64
- * bits, with one short local buffer, no CQ data, and no flags for order.
- */
+/* True if args fit the fast path. */
 static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 {
 	if (near_unlikely(args->flags & ~(NEAR_RMA_COPY | NEAR_RMA_TRY) ||
@@ -35,9 +32,8 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 
 /*
  * True if a new operation may start now. A delegated operation requires that
- * all pending ones are delegated, because the initiator revokes them together.
- * An atomic requires that no read of near_rma_post() is pending (at->reading):
- * the target might execute the read in parts, and the atomic between two parts.
+ * all pending ones are delegated, see near_deleg_wanted(). An atomic must not
+ * be executed between two parts of a read (at->reading).
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,

@@ -167,10 +167,7 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/*
- * Posts the next requests. Returns 0: op has left the queue; or -errno. A read
- * with NEAR_RMA_HOLD stays in the queue until its end, so that messages wait.
- */
+/* Posts the next requests. Returns 0: op has left the queue; or -errno. */
 static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
 {
 	int ret = 0;
@@ -217,7 +214,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 			return;
 }
 
-/* Values of a reply, loaded once because a faulty peer may change the slot. */
+/* A reply, loaded once because a faulty peer may change the slot. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
@@ -308,10 +305,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/*
-	 * The reply may have ended the first delegated operation. Then the next
-	 * poll must check the writes that were delegated after that operation.
-	 */
+	/* the next poll must check the writes delegated after this operation */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;

@@ -11,10 +11,7 @@
 #include "near/rma/loan.h"
 #include "near/rma/ops.h"
 
-/*
- * Stores the region key and the RMA address of the local buffer. False: this
- * buffer cannot be lent.
- */
+/* Finds key and RMA address of the local buffer. False: it cannot be lent. */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -101,9 +98,8 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 
 /*
  * Sets local->iov_base to the memory that the request names: the first buffer
- * of a message, or a part of a region. Returns 0 or an errno value, > 0;
- * NEAR_LOAN_REJECTED: the buffer has less than local->iov_len bytes, or the
- * region is in device memory.
+ * of a message, or a region. Returns 0 or an errno value, > 0;
+ * NEAR_LOAN_REJECTED: more than one buffer, or a region of device memory.
  */
 static int near_loan_local(const struct near_port *port,
 			   const struct near_peer *peer,

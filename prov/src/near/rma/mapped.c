@@ -16,10 +16,9 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts one copy for each local buffer, from or to the mapping. Stops at the
- * first error. at: address of the operation's first byte in the mapping.
- * Returns 0 or the error; -ENOENT: a local buffer can no longer be copied in
- * the mapping's device queue.
+ * Starts one copy for each local buffer, from or to `at` in the mapping. Stops
+ * at the first error, and returns it; -ENOENT: a local buffer can no longer be
+ * copied in the mapping's queue.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -75,10 +74,9 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Turns a mapped operation that has not begun into a staged one. If a stage is
- * available, returns -EAGAIN: the operation stays in near_rma_peer.queue, and
- * near must still issue it. If no stage is available, returns 0:
- * near_mapped_step() then ends the operation with an error.
+ * Turns a mapped operation that has not begun into a staged one, and returns
+ * -EAGAIN. If there is no stage, returns 0: near_mapped_step() ends it with an
+ * error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -106,11 +104,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/*
-	 * Only copies in one device queue are made in order. So op must wait
-	 * until all pending operations are mapped ones, and their copies are in
-	 * the device queue of op. Also, NEAR_MAPPED_OPS may be pending at most.
-	 */
+	/* only copies in one device queue are made in order */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;
@@ -127,10 +121,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/*
-		 * Do not set `failed` if the cause might be that local host
-		 * memory is no longer pinned: the mapping is still usable.
-		 */
+		/* not if local host memory may no longer be pinned */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

@@ -2,20 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mapped operations: reads and writes of the target's device memory. The
- * initiator's device makes one copy between this memory and the local buffers.
- * These are in device memory, or in host memory that the initiator's device can
- * access (near_device.host()).
- *
- * The initiator maps the target's allocation (near_device.map()). The mapping
- * serves all regions in the allocation. near_rma() creates the mapping, which
- * takes up to 10 ms. If map() needs a file descriptor, near requests it from
- * the target (fdx.h), and stages operations until the reply.
- *
- * near never releases a mapping itself: the release may wait for the device's
- * work, and this work may wait for a message that near has to deliver. Instead,
- * near_table_unmapped() passes the mapping to the embedder, which releases it.
- * See docs/near/rma.md, *Device memory*.
+ * Mapped operations: reads and writes of the target's device memory, which the
+ * initiator has mapped. The initiator's device makes one copy. near never
+ * releases a mapping, but passes it to the embedder by near_table_unmapped().
+ * See docs/near/rma.md, *Mapped operations*.
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
@@ -27,10 +17,7 @@
 /* limit of near_table.unmapped_count; near_mapped_close() ignores it */
 #define NEAR_UNMAPPED 64
 #define NEAR_DROPPED 8	/* length of near_mapped.dropped */
-/*
- * time for which near keeps a mapping after the peer has removed the region
- * near_mapping.key, if near_mapping.repeated is true, ms
- */
+/* time for which near keeps a repeated mapping of a removed region, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
 /* time after which near repeats a request for a file descriptor, ms */
 #define NEAR_MAPPING_REQUEST_MS 100
@@ -48,13 +35,9 @@ struct near_mapping {
 	struct near_map map;	/* map.mapping is NULL: not mapped yet */
 	int fd;		/* file descriptor for near_device.map(); -1: none */
 	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
-	/*
-	 * near_table.released + 1 when map() last returned -ENOMEM: near calls
-	 * map() again only after `released` has changed; 0: no -ENOMEM
-	 */
+	/* near_table.released + 1 when map() last returned -ENOMEM; 0: never */
 	uint64_t enomem_at;
-	/* map() or a copy has failed: near stages further operations */
-	bool failed;
+	bool failed;	/* near stages further operations */
 	bool repeated;	/* the allocation was mapped and dropped before */
 	/* time when near found that region `key` was removed, ms; 0: not set */
 	uint64_t gone_ms;
@@ -69,10 +52,7 @@ struct near_mapped {
 	struct near_table *table;
 	struct near_link mappings;
 	uint32_t count;			/* number of elements of mappings */
-	/*
-	 * Generation of the peer's region table when near last dropped all
-	 * mappings of removed regions.
-	 */
+	/* generation of the peer's table after the last complete search */
 	uint64_t searched;
 	/* near_mapping.id of the most recently dropped mappings */
 	uint64_t dropped[NEAR_DROPPED];
@@ -89,7 +69,6 @@ static inline uint32_t near_mapped_pending(const struct near_mapped *mapped)
 	return mapped->begun - mapped->ended;
 }
 
-/* Returns the device path of operations that use a mapping. */
 static inline enum near_device_path
 near_mapping_path(const struct near_mapping *mapping)
 {
@@ -114,9 +93,9 @@ static inline void *near_mapped_handle(const struct near_port *port,
 
 /* mapping.c: the cache of mappings */
 /*
- * Stores the mapping for an operation, created if necessary, in *mapping.
- * Returns the operation's device path; if there is no mapping, the reason.
- * memory: target address in the peer's process.
+ * Returns an operation's device path, and stores its mapping, created if
+ * necessary, in *mapping. If there is none, the path is the reason. memory:
+ * target address in the peer's process.
  */
 enum near_device_path near_mapping_get(struct near_port *port,
 				       struct near_rma_peer *at,
@@ -124,10 +103,7 @@ enum near_device_path near_mapping_get(struct near_port *port,
 				       const struct near_region_entry *entry,
 				       uint64_t memory,
 				       struct near_mapping **mapping);
-/*
- * Returns this process's address of `memory`, an address in the peer's process.
- * NULL: the len bytes exceed the range that map() has reported.
- */
+/* Translates an address of the peer. NULL: not in the mapped range. */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
 /*
@@ -144,9 +120,8 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 
 /* mapped.c: operations */
 /*
- * Starts the copies of op, the first operation in near_rma_peer.queue. Returns
- * 0: op has begun or failed, and near_mapped_step() ends it; -EAGAIN: op stays
- * queued.
+ * Starts the copies of op, the first one in the queue. Returns 0: begun or
+ * failed, near_mapped_step() ends it; -EAGAIN: op stays queued.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */

@@ -13,8 +13,8 @@
 #include "near/rma/stage.h"
 
 /*
- * Moves a mapping to near_table.unmapped; frees it if map() has not mapped it.
- * No copy from or to the mapping may be pending.
+ * Moves a mapping to near_table.unmapped, or frees it if it is not mapped. No
+ * copy from or to it may be pending.
  */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
@@ -42,10 +42,7 @@ static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
 	return false;
 }
 
-/*
- * True if the peer's region table still has the region that was last used
- * through the mapping. Also true if the table cannot be read now (-EAGAIN).
- */
+/* True if the peer's table may still have the region that was used last. */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
 {
@@ -56,10 +53,8 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if near must drop the mapping of a removed region now. If near has
- * mapped the allocation repeatedly (mapping->repeated), near keeps the mapping
- * for a further NEAR_MAPPING_KEEP_MS, because the peer may register a region of
- * the allocation for each transfer.
+ * True if near must drop the mapping of a removed region now. near keeps a
+ * repeated mapping longer: rma.md, *Release*.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -74,9 +69,8 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 }
 
 /*
- * Drops each mapping that no operation uses, whose region the peer has removed,
- * and for which near_mapping_expired() is true. Drops none while NEAR_UNMAPPED
- * dropped mappings wait for the embedder, which has to unmap them.
+ * Drops the unused mappings of removed regions. Drops none while NEAR_UNMAPPED
+ * dropped mappings wait for the embedder.
  */
 static void near_mapped_search(struct near_mapped *mapped)
 {
@@ -101,10 +95,7 @@ static void near_mapped_search(struct near_mapped *mapped)
 		mapped->searched = now;
 }
 
-/*
- * Moves the mappings that no operation uses to near_table.unmapped. Stops when
- * unmapped_count is NEAR_UNMAPPED.
- */
+/* Drops the unused mappings of all peers, as far as NEAR_UNMAPPED permits. */
 static void near_mappings_evict(struct near_table *table)
 {
 	struct near_mapping *mapping, *next;
@@ -138,9 +129,8 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Finds the one device queue that can copy all local buffers. Stores the queue,
- * and the near_device handle of one of the buffers. Returns NEAR_DEVICE_MAPPED,
- * or the reason why there is no such queue.
+ * Finds the one device queue that can copy all local buffers, and one of their
+ * handles. Returns NEAR_DEVICE_MAPPED, or the reason why there is none.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -171,9 +161,8 @@ near_mapped_queue(const struct near_port *port,
 }
 
 /*
- * Adds a mapping that is not mapped yet: the caller must call
- * near_mapping_map(). Returns the mapping; NULL: no memory, or there are
- * NEAR_MAPPINGS mappings already.
+ * Adds a mapping, for near_mapping_map(). NULL: no memory, or the peer has
+ * NEAR_MAPPINGS mappings.
  */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
@@ -198,10 +187,7 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 	return mapping;
 }
 
-/*
- * Logs `why`. Sets mapping->failed, so that near stages later operations.
- * Returns NEAR_DEVICE_FAILED.
- */
+/* Logs `why`, and sets mapping->failed. Returns NEAR_DEVICE_FAILED. */
 static enum near_device_path near_mapping_give_up(struct near_port *port,
 						  struct near_mapping *mapping,
 						  const struct near_peer *peer,
@@ -214,11 +200,7 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 	return NEAR_DEVICE_FAILED;
 }
 
-/*
- * Requests an allocation's file descriptor from the peer, at most once in
- * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS; NEAR_DEVICE_FAILED: the
- * peer's socket is not reachable.
- */
+/* Requests a descriptor, at most once in NEAR_MAPPING_REQUEST_MS. */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
 						  struct near_peer *peer)
@@ -238,11 +220,8 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 
 /*
  * Maps an allocation, or requests its file descriptor. Returns
- * NEAR_DEVICE_MAPPED, or the reason why the allocation is not mapped. If map()
- * returns -ENOMEM, drops unused mappings. After -ENOMEM, this function does not
- * call map() for this mapping again until the embedder has taken a dropped
- * mapping from near_table_unmapped(). The embedder releases this mapping, so
- * memory may be free then.
+ * NEAR_DEVICE_MAPPED, or the reason why it is not mapped. After -ENOMEM, drops
+ * unused mappings, and retries only after the embedder has taken one of them.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -353,10 +332,7 @@ enum near_device_path near_mapping_get(struct near_port *port,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/*
-	 * With NEAR_RMA_COPY, the source is a copy made by near in memory that
-	 * is not pinned. The device cannot access it: stage the operation.
-	 */
+	/* with NEAR_RMA_COPY the source is a copy that is not pinned */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);
@@ -364,10 +340,7 @@ enum near_device_path near_mapping_get(struct near_port *port,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/*
-	 * Stage the operation: its request follows the earlier messages in the
-	 * ring.
-	 */
+	/* the request of a staged operation follows the messages in the ring */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	staging = near_staging(port, at);

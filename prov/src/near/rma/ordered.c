@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Operations that must follow messages (NEAR_RMA_BEHIND). Until the peer has
- * consumed all messages, such an operation goes through the ring as a request.
- * The reply shows that the peer has consumed all slots up to the request.
- */
+/* The order of operations and messages: see docs/near/rma.md, *Order*. */
 
 #include <errno.h>
 
@@ -37,10 +33,8 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 }
 
 /*
- * No operation starts while a posted read is pending (at->reading), because a
- * later write might change memory before the peer reads it. An operation on
- * host memory also waits for operations on device memory. An operation with
- * NEAR_RMA_FENCE waits for all earlier operations and large messages.
+ * No operation starts while a posted read is pending (at->reading): a later
+ * write might change memory before the peer reads it.
  */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {

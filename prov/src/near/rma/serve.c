@@ -112,23 +112,6 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/*
- * Copies the data of a short read to reply->bytes now, because later operations
- * may change the memory. Sets reply->verb to NEAR_FETCH, so that
- * near_rma_reply_all() sends reply->bytes.
- */
-static void near_rma_read_now(struct near_port *port, struct near_rma_peer *at,
-			      const struct near_rma_slot *req,
-			      const uint8_t *memory,
-			      struct near_rma_reply *reply)
-{
-	reply->verb = NEAR_FETCH;
-	reply->len = req->total;
-	if (req->total)
-		memcpy(reply->bytes, memory, req->total);
-	near_rma_report(port, at->peer, req);
-}
-
 /* Executes a request. True: *reply must be sent. */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *req, uint64_t addr,
@@ -148,24 +131,29 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
-	if (req->verb == NEAR_READ && req->total <= NEAR_RMA_PART) {
-		near_rma_read_now(port, at, req, memory, reply);
-	} else if (req->verb == NEAR_READ) {
+	if (req->verb == NEAR_READ) {
 		reply->len = req->total;
-	} else {
-		if (!near_rma_execute(req, memory, data, reply))
-			return false;
-		if (req->offset + req->len == req->total)
-			near_rma_report(port, at->peer, req);
+		if (req->total > NEAR_RMA_PART)
+			return true;
+		/*
+		 * Copy a short read now, because later operations may change
+		 * the memory. NEAR_FETCH: reply->bytes has the result.
+		 */
+		reply->verb = NEAR_FETCH;
+		if (req->total)
+			memcpy(reply->bytes, memory, req->total);
+	} else if (!near_rma_execute(req, memory, data, reply)) {
+		return false;
 	}
+	if (req->verb == NEAR_READ || req->offset + req->len == req->total)
+		near_rma_report(port, at->peer, req);
 	return true;
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. If the slot has the
- * operands, they are in a union with the fields total, offset and data of req.
- * The function copies such operands to `bytes`. It then stores in these fields
- * the values for an operation with one part and no CQ data.
+ * Returns a request's operands; NULL: invalid length. Operands in the slot are
+ * in a union with the fields total, offset and data of req. The function copies
+ * them to `bytes`, then sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -184,7 +172,7 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 	return bytes;
 }
 
-/* Values of a small request, loaded once: a faulty peer may change the slot. */
+/* A small request, loaded once because a faulty peer may change the slot. */
 struct near_small_req {
 	enum near_verb verb;
 	unsigned int op, type;
@@ -192,10 +180,7 @@ struct near_small_req {
 	uint8_t *memory;
 };
 
-/*
- * True if the fast path may execute this request. Stores the values in *req.
- * Returns false for a request that has an error: the slow path handles errors.
- */
+/* Loads a request. False: it is not for the fast path, or has an error. */
 static near_inline bool near_small_req(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_req *req)
@@ -260,10 +245,7 @@ static near_inline void near_small_answer(struct near_port *port,
 	near_control_send(port, peer, answer, NEAR_KIND_ANSWER, 0);
 }
 
-/*
- * Executes a request on the fast path. False: the request was not executed, so
- * the caller must use the slow path.
- */
+/* Executes a request on the fast path. False: not executed. */
 static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 			     const struct near_slot *slot, uint64_t word)
 {
@@ -311,10 +293,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/*
- * Executes a request on the slow path. Returns 0; -EAGAIN: the slot must stay
- * in the ring, because the request was not executed; or -EPROTO.
- */
+/* Executes a request on the slow path. Returns: see near_rma_request(). */
 static int near_rma_serve_slot(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)
@@ -408,8 +387,8 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Sends about the next NEAR_STEP bytes of a read in parts. True: the reply is
- * complete, because the last bytes or an error were sent.
+ * Sends about the next NEAR_STEP bytes of a read in parts. True: the last bytes
+ * or an error were sent.
  */
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)

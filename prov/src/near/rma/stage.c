@@ -76,9 +76,8 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * Copies a chunk to host memory by stores that bypass the caches. Ordinary
- * stores would first load the old contents of the host memory, which are
- * usually not in a cache.
+ * Copies a chunk to host memory by stores that bypass the caches. Others would
+ * first load the old contents.
  */
 #ifdef __SSE2__
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
@@ -128,10 +127,7 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/*
- * Copies between a chunk and its part of the local buffers: to the chunk if
- * `out` is true. Returns 0 or -errno.
- */
+/* Copies between a chunk (out: to it) and the buffers. Returns 0 or -errno. */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -229,10 +225,7 @@ void near_stage_begin(struct near_rma_op *op)
 		near_rma_ungate(op);
 }
 
-/*
- * Takes chunks for the next parts of op, and fills them if op is a write.
- * Returns 0 if all parts have chunks, else -EAGAIN.
- */
+/* Takes chunks for op, and fills those of a write. 0: all parts have some. */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
 	bool by_cpu = op->args.verb == NEAR_WRITE && !op->args.local.device;
@@ -284,8 +277,8 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 }
 
 /*
- * Posts a chunk's request. If the operation has failed, ends the chunk instead.
- * False: not done, because a copy is pending or no slot is free.
+ * Posts a chunk's request, or ends the chunk of a failed operation. False: a
+ * copy is pending, or no slot is free.
  */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
@@ -397,9 +390,8 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 }
 
 /*
- * A peer that is alive may still access the chunks of operations whose replies
- * have not arrived. The stage then stays allocated, so that no other peer gets
- * it.
+ * A stage that a peer may still access, because replies are missing, stays
+ * allocated: no other peer may get it.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {

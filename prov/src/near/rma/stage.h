@@ -2,23 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged operations: reads and writes with device memory at one end or at both.
- * Exceptions: mapped operations (mapped.h) and lent operations (loan.h). Each
- * end copies between its own memory and a stage: shared memory in the file of
- * the initiator's region table, divided into chunks.
- *
- * - Write: the initiator fills a chunk and posts a request. The target copies
- *   the chunk into its region and replies.
- * - Read: the initiator posts a request for an empty chunk. The target fills
- *   the chunk and replies. The initiator copies the chunk into its buffers.
- *
- * near does not wait for a copy: later polls test whether the copy has ended.
- * So several chunks can be in use at once. Chunks are filled, posted and
- * answered in the order of the operations.
- *
- * Messages and other operations wait until all staged operations have their
- * replies. Exception: messages do not wait for fetches (NEAR_RMA_MESSAGE) that
- * have begun. See docs/near/rma.md, *Device memory*.
+ * Staged operations: reads and writes with device memory at one end or at both,
+ * which are neither mapped (mapped.h) nor lent (loan.h). Each end copies
+ * between its own memory and a stage: shared memory in the file of the
+ * initiator's region table, divided into chunks. Chunks are filled, posted and
+ * answered in the order of the operations. See docs/near/rma.md, *Staged
+ * operations*.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -52,10 +41,7 @@ struct near_stage {
 	int index;	/* index of the stage in the region table's file */
 };
 
-/*
- * The staged, mapped and lent operations between a port and a peer, in both
- * directions.
- */
+/* A port's operations on device memory with a peer, in both directions. */
 struct near_staging {
 	const struct near_device *device;
 	struct near_mapped mapped;
@@ -77,9 +63,9 @@ struct near_staging *near_staging(struct near_port *port,
  */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies between a stage and local memory. device: near_device handle of the
- * local memory. If it is NULL, the CPU copies during the call. Otherwise starts
- * a device copy, and stores the copy's handle in *copy. Returns 0 or -errno.
+ * Copies between a stage and local memory. device: handle of the local memory;
+ * NULL: the CPU copies during the call. Otherwise starts a copy, and stores its
+ * handle in *copy. Returns 0 or -errno.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
@@ -91,28 +77,21 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry, uint64_t memory);
-/*
- * True if none of the NEAR_IOV_MAX copies is pending. Stores a failed copy's
- * error, > 0, in *err.
- */
+/* True if none of the copies is pending. Stores an error, > 0, in *err. */
 bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
- * Allocates and maps a stage for operations on the peer's memory, if there is
- * none yet. Returns 0 or -errno, never -EAGAIN; -ENOSPC: no stage is free.
+ * Allocates and maps this port's stage, if there is none yet. Returns 0 or
+ * -errno, never -EAGAIN; -ENOSPC: no stage is free.
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues op, the first operation in near_rma_peer.queue. op->on_device must
- * be true. Returns 0: op has left the queue, and may be freed already; -EAGAIN:
- * op stays queued.
+ * Continues op, the first one in the queue. op->on_device must be true. Returns
+ * 0: op has left the queue, and may be freed; -EAGAIN: op stays queued.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
-/*
- * Posts the requests of chunks in state NEAR_CHUNK_FILLS, if possible. Ends an
- * operation when all its chunks have ended.
- */
+/* Posts requests of filled chunks. Ends operations whose chunks have ended. */
 void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 /* Handles a reply. False: the reply is invalid. */
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
@@ -129,10 +108,9 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up a request's region in this port's table. addr: RMA address of the
- * operation's first byte. Stores the address of this request's part in *memory,
- * and the region's near_device handle in *device (NULL: host memory). Returns 0
- * or an errno value, > 0.
+ * Looks up a request's region. addr: RMA address of the operation. Stores the
+ * address of the request's part, and the region's handle (NULL: host memory).
+ * Returns 0 or an errno value, > 0.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
@@ -144,10 +122,7 @@ int near_stage_where(const struct near_port *port,
 const struct near_tx_op *near_stage_message(const struct near_port *port,
 					    const struct near_peer *peer,
 					    const struct near_rma_reply *reply);
-/*
- * True if the copy of a staged or lent operation has ended. If it has failed,
- * stores the error in the reply.
- */
+/* True if the reply's copy has ended. Stores an error in the reply. */
 bool near_stage_copied(const struct near_port *port,
 		       struct near_rma_reply *reply);
 /* Sends the reply to a request whose copy has ended. False: not sent yet. */

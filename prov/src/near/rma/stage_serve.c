@@ -9,10 +9,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/*
- * Maps the peer's stage, for the peer's operations on memory of this process.
- * Returns 0 or -errno; -EPROTO: the index is invalid.
- */
+/* Maps the peer's stage. Returns 0 or -errno; -EPROTO: invalid index. */
 static int near_stage_open_theirs(struct near_port *port,
 				  struct near_rma_peer *at, int index)
 {
@@ -83,9 +80,8 @@ bool near_stage_copied(const struct near_port *port,
 }
 
 /*
- * True if a pending copy for the peer uses some of the request's bytes. The
- * request must then wait, so that operations take effect in order. A device
- * with queues makes the copies in order itself.
+ * True if the request must wait, because a pending copy uses some of its bytes.
+ * A device with queues makes the copies in order itself.
  */
 static bool near_stage_overlaps(const struct near_port *port,
 				const struct near_rma_peer *at, void *device,

@@ -67,9 +67,8 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes the peer's near_ctl.done the port's poll word, if the first operation
- * delegated to the peer is a write. False: the poll word is another peer's, so
- * each poll must continue the operations with this peer.
+ * Makes the peer's near_ctl.done the port's poll word if necessary. False: the
+ * poll word is another peer's, so each poll must continue this peer.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -150,10 +149,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 		if (op->to == at)
 			near_rma_end(port, op, ECONNRESET);
 	near_rma_stop_work(at);
-	/*
-	 * Close the view now: near_rma_forget() may be called much later,
-	 * because the peer's unexpected messages hold references to the peer.
-	 */
+	/* now: unexpected messages may delay near_rma_forget() for long */
 	near_rma_view_drop(at);
 }
 

@@ -18,9 +18,8 @@
 #define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
 /*
- * limit of each operand in an atomic's request, bytes; also the limit of a read
- * with a single reply, bytes. A longer read is a read in parts, see
- * struct near_rma_reply
+ * limit of an operand of an atomic's request, and of a read with one reply,
+ * bytes; a longer read is a *read in parts*
  */
 #define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
@@ -48,22 +47,15 @@ struct near_rma_peer {
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
 	bool view_tried;	/* near_rma_view_open() must not retry */
-	/*
-	 * A read that near_rma_post() has posted is pending. It may be a read
-	 * in parts, see near_rma_reply.
-	 */
-	bool reading;
+	bool reading;	/* a read that near_rma_post() has posted is pending */
 	uint32_t unanswered;	/* number of operations begun, but not ended */
 	/*
-	 * Number of expected replies. The replies to one read in parts count as
-	 * 1. Replies to staged and lent operations do not count.
+	 * number of expected replies; a read in parts counts as 1, staged and
+	 * lent operations as 0
 	 */
 	uint32_t expect;
 	uint32_t replies_queued;	/* number of elements of replies */
-	/*
-	 * id of the peer's last operation if this port has rejected it, so that
-	 * the port does not execute further parts of the operation; else 0
-	 */
+	/* id of the peer's last operation if this port has rejected it; or 0 */
 	uint64_t rejected;
 	/* id of the peer's last staged or lent operation if it failed; or 0 */
 	uint64_t failed;
@@ -74,10 +66,7 @@ struct near_rma_peer {
 	uint32_t delegs;		/* number of delegated operations */
 	uint64_t delegated_last;	/* last assigned near_rma_op.seq */
 	uint64_t counted;		/* last loaded value of near_ctl.done */
-	/*
-	 * start of the wait after which near revokes the delegated operations
-	 * (NEAR_DELEG_BACKOFF), ns; may be in the future; 0: not set
-	 */
+	/* start of the wait before a revocation, ns; 0: not set */
 	uint64_t delegated_ns;
 	/* number of further operations that near does not delegate */
 	uint32_t skip;
@@ -96,8 +85,8 @@ struct near_rma_peer {
 	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
 	/*
-	 * operations not completely issued, in order; also lent operations, and
-	 * reads with NEAR_RMA_HOLD, until they end
+	 * operations not completely issued, in order; lent operations and reads
+	 * with NEAR_RMA_HOLD stay until they end
 	 */
 	struct near_link queue;
 	struct near_link replies;	/* queued replies, in order */
@@ -139,9 +128,8 @@ struct near_rma_op {
 };
 
 /*
- * A reply to a peer's request. A read of more than NEAR_RMA_PART bytes is a
- * *read in parts*: its reply has several slots. Each slot is filled from the
- * region when the slot is sent.
+ * A reply to a peer's request. A read in parts has a reply of several slots,
+ * each filled from the region when it is sent.
  */
 struct near_rma_reply {
 	struct near_pooled pooled;
@@ -170,14 +158,11 @@ struct near_rma_reply {
 /* state.c */
 /* Creates peer->rma, and returns it; NULL: no memory. */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
-/*
- * Returns the peer's region table, opened at the first call; NULL: not
- * readable.
- */
+/* Slow path of near_rma_view(): opens the table at the first call. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
- * True if polls need not continue operations with this peer now: each operation
- * waits for a reply, for a new value of near_port.poll_word, or for a tick.
+ * True if each operation with this peer waits for a reply, for a new value of
+ * near_port.poll_word, or for a tick.
  */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
@@ -214,10 +199,7 @@ static inline void near_rma_set_poll_word(struct near_port *port,
 	port->rma->poll_peer = at;
 }
 
-/*
- * Removes a peer from port->onesided_work if polls need not continue operations
- * with this peer.
- */
+/* Removes a peer from port->onesided_work if polls need not continue it. */
 static inline void near_rma_drop_work(struct near_port *port,
 				 struct near_rma_peer *at)
 {
@@ -250,10 +232,7 @@ static inline uint32_t near_rma_access(unsigned int verb, unsigned int op)
 	return NEAR_MAY_WRITE;
 }
 
-/*
- * Returns the access rights that an operation requires of a region in host or
- * device memory. flags: those of the operation, NEAR_RMA_*.
- */
+/* Returns the access rights that an operation requires of this region. */
 static inline uint32_t near_rma_access_to(const struct near_region_entry *entry,
 					  unsigned int verb, unsigned int op,
 					  uint32_t flags)

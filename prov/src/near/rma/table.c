@@ -269,10 +269,9 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry, which leaves a gap. A search stops at a gap, and would not
- * find entries behind it. So the loop moves an entry into the gap if the search
- * for this entry begins at or before the gap. The former place of the moved
- * entry is the new gap.
+ * Removes an entry. A search stops at a gap. So the loop moves an entry into
+ * the gap if the search for it begins at or before the gap; its former place is
+ * the new gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -368,9 +367,8 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 }
 
 /*
- * Copies the entry with this key. Returns 0; -EKEYREJECTED: not found in
- * NEAR_TABLE_PROBES entries. If the generation has changed during the call, the
- * caller must ignore the result.
+ * Copies the entry with this key. Returns 0; -EKEYREJECTED: not found. The
+ * result is valid only if the generation has not changed.
  */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)

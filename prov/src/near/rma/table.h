@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A table of memory regions, found by their keys. The owner checks requests
- * against a private table. Peers map a copy, which is in a memfd and protected
- * by a seqlock. They look up keys there before they start operations.
- */
+/* A table of memory regions by their keys: docs/near/rma.md, *Regions*. */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
 
