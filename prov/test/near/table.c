@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "near/rma/atomic.h"
-#include "near/rma/table.h"
+#include "near/rma/ops.h"
 #include "unit.h"
 
 static struct near_table *table;

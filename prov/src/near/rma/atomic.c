@@ -2,15 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An atomic operation on an element is a loop of compare-and-exchange. The loop
- * compares integers of the element's size, because a floating-point comparison
- * would never match NaN.
+ * Atomics: see docs/near/rma.md. An operation on an element is a loop of
+ * compare-and-exchange of integers, because a floating-point comparison would
+ * never match NaN.
  */
 
 #include <complex.h>
 #include <string.h>
 
-#include "near/rma/atomic.h"
+#include "near/rma/ops.h"
 
 static const uint8_t near_type_sizes[NEAR_TYPES] = {
 	[NEAR_INT8] = 1,	[NEAR_UINT8] = 1,
@@ -26,7 +26,8 @@ size_t near_type_size(unsigned int type)
 	return type < NEAR_TYPES ? near_type_sizes[type] : 0;
 }
 
-bool near_op_compares(unsigned int op)
+/* True if op has a compare operand: NEAR_CSWAP* and NEAR_MSWAP. */
+static bool near_op_compares(unsigned int op)
 {
 	return op >= NEAR_CSWAP && op < NEAR_OP_COUNT;
 }
@@ -60,25 +61,16 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Cases of near_next_<name>(): these for all types, the others for some. */
+/* Cases of near_next_<name>(). Overflow of signed + or * is undefined. */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
 	case NEAR_LXOR: return (old != 0) != (operand != 0);		\
 	case NEAR_CSWAP_NE: return compare != old ? operand : old;
 
-#define NEAR_NEXT_REAL							\
+#define NEAR_NEXT_COMPLEX NEAR_NEXT_ALL					\
 	case NEAR_SUM: return old + operand;				\
 	case NEAR_PROD: return old * operand;
-
-/* Integer sums and products wrap. Overflow of signed + or * is undefined. */
-#define NEAR_NEXT_INT							\
-	case NEAR_SUM:							\
-		__builtin_add_overflow(old, operand, &old);		\
-		return old;						\
-	case NEAR_PROD:							\
-		__builtin_mul_overflow(old, operand, &old);		\
-		return old;
 
 #define NEAR_NEXT_ORDERED						\
 	case NEAR_MIN: return old > operand ? operand : old;		\
@@ -88,18 +80,27 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	case NEAR_CSWAP_GE: return compare >= old ? operand : old;	\
 	case NEAR_CSWAP_GT: return compare > old ? operand : old;
 
-#define NEAR_NEXT_BITS							\
+#define NEAR_NEXT_REAL NEAR_NEXT_COMPLEX NEAR_NEXT_ORDERED
+
+#define NEAR_NEXT_INT NEAR_NEXT_ALL NEAR_NEXT_ORDERED			\
+	case NEAR_SUM:							\
+		__builtin_add_overflow(old, operand, &old);		\
+		return old;						\
+	case NEAR_PROD:							\
+		__builtin_mul_overflow(old, operand, &old);		\
+		return old;						\
 	case NEAR_BOR: return old | operand;				\
 	case NEAR_BAND: return old & operand;				\
 	case NEAR_BXOR: return old ^ operand;				\
 	case NEAR_MSWAP: return (operand & compare) | (old & ~compare);
 
 /*
- * Defines near_next_<name>(), which returns an element's new value. It has no
- * cases for NEAR_ATOMIC_READ, NEAR_ATOMIC_WRITE and NEAR_CSWAP, because
- * near_apply_<name>() handles these operations itself.
+ * Defines near_next_<name>(), which returns an element's new value, and
+ * near_apply_<name>(), which calls it for operations other than
+ * NEAR_ATOMIC_READ, NEAR_ATOMIC_WRITE and NEAR_CSWAP. bits: integer type of the
+ * size of ctype.
  */
-#define NEAR_DEFINE_NEXT(name, ctype, cases)				\
+#define NEAR_DEFINE(name, ctype, bits, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\
 			      ctype operand, ctype compare)		\
 {									\
@@ -108,10 +109,8 @@ static ctype near_next_##name(unsigned int op, ctype old,		\
 	cases								\
 	default: return old;						\
 	}								\
-}
-
-/* Defines near_apply_<name>() for ctype. bits: integer type of equal size. */
-#define NEAR_DEFINE_APPLY(name, ctype, bits)				\
+}									\
+									\
 static void near_apply_##name(unsigned int op, void *target,		\
 			      const uint8_t *from, const uint8_t *with,	\
 			      uint8_t *result, size_t count)		\
@@ -151,31 +150,17 @@ static void near_apply_##name(unsigned int op, void *target,		\
 	}								\
 }
 
-#define NEAR_DEFINE_INT(name, ctype, bits)				\
-	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_INT	\
-			 NEAR_NEXT_ORDERED NEAR_NEXT_BITS)		\
-	NEAR_DEFINE_APPLY(name, ctype, bits)
-
-#define NEAR_DEFINE_REAL(name, ctype, bits)				\
-	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL	\
-			 NEAR_NEXT_ORDERED)				\
-	NEAR_DEFINE_APPLY(name, ctype, bits)
-
-#define NEAR_DEFINE_COMPLEX(name, ctype, bits)				\
-	NEAR_DEFINE_NEXT(name, ctype, NEAR_NEXT_ALL NEAR_NEXT_REAL)	\
-	NEAR_DEFINE_APPLY(name, ctype, bits)
-
-NEAR_DEFINE_INT(int8, int8_t, uint8_t)
-NEAR_DEFINE_INT(uint8, uint8_t, uint8_t)
-NEAR_DEFINE_INT(int16, int16_t, uint16_t)
-NEAR_DEFINE_INT(uint16, uint16_t, uint16_t)
-NEAR_DEFINE_INT(int32, int32_t, uint32_t)
-NEAR_DEFINE_INT(uint32, uint32_t, uint32_t)
-NEAR_DEFINE_INT(int64, int64_t, uint64_t)
-NEAR_DEFINE_INT(uint64, uint64_t, uint64_t)
-NEAR_DEFINE_REAL(float, float, uint32_t)
-NEAR_DEFINE_REAL(double, double, uint64_t)
-NEAR_DEFINE_COMPLEX(float_complex, float complex, uint64_t)
+NEAR_DEFINE(int8, int8_t, uint8_t, NEAR_NEXT_INT)
+NEAR_DEFINE(uint8, uint8_t, uint8_t, NEAR_NEXT_INT)
+NEAR_DEFINE(int16, int16_t, uint16_t, NEAR_NEXT_INT)
+NEAR_DEFINE(uint16, uint16_t, uint16_t, NEAR_NEXT_INT)
+NEAR_DEFINE(int32, int32_t, uint32_t, NEAR_NEXT_INT)
+NEAR_DEFINE(uint32, uint32_t, uint32_t, NEAR_NEXT_INT)
+NEAR_DEFINE(int64, int64_t, uint64_t, NEAR_NEXT_INT)
+NEAR_DEFINE(uint64, uint64_t, uint64_t, NEAR_NEXT_INT)
+NEAR_DEFINE(float, float, uint32_t, NEAR_NEXT_REAL)
+NEAR_DEFINE(double, double, uint64_t, NEAR_NEXT_REAL)
+NEAR_DEFINE(float_complex, float complex, uint64_t, NEAR_NEXT_COMPLEX)
 
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

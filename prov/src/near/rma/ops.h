@@ -115,6 +115,18 @@ bool near_rma_direct_can(const struct near_port *port,
 			 struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
+/* atomic.c */
+/* True if the operation is defined for this type. */
+bool near_atomic_valid(unsigned int op, unsigned int type);
+/*
+ * Applies an operation to count elements at target. near_atomic_valid() must be
+ * true, and target must be aligned. Stores the old values in result, unless it
+ * is NULL. Ignores operand or compare if op has no such operand.
+ */
+void near_atomic_apply(unsigned int op, unsigned int type, void *target,
+		       const void *operand, const void *compare, void *result,
+		       size_t count);
+
 /* serve.c: the target */
 /*
  * Implements near_onesided.request(). Returns 0; -EAGAIN: not executed, the

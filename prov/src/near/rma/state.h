@@ -7,7 +7,6 @@
 
 #include "base/proc.h"
 #include "near/msg/large.h"
-#include "near/rma/atomic.h"
 #include "near/rma/table.h"
 
 /* limit of a port's pending operations; also limit of its queued replies */
