@@ -26,9 +26,8 @@
 #include <stdlib.h>
 
 #include "hostile.h"
-#include "near/rma/loan.h"
-#include "near/rma/mapped.h"
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
 
 static struct near_port port;
 static struct near_peer peer;

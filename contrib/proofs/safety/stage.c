@@ -40,7 +40,6 @@
 #include <stdlib.h>
 
 #include "hostile.h"
-#include "near/rma/loan.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 

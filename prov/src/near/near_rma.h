@@ -24,7 +24,7 @@ struct near_peer;
 /* for device memory, the two bits above are shifted left by this number */
 #define NEAR_MAY_DEVICE 2
 #define NEAR_MAY_MESSAGE 16u	/* receivers may fetch this device memory */
-/* the owner may lend this device memory to targets (rma/loan.h) */
+/* the owner may lend this device memory to targets (rma/stage.h) */
 #define NEAR_MAY_LEND 32u
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
@@ -105,13 +105,13 @@ enum near_verb {
 
 /* near_rma_args.flags; those below 0x100 are also near_rma_slot.flags */
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
-/* also: addr is near_rndv.id of a message in host memory, without region */
-#define NEAR_RMA_BY_ID 0x10u
 /*
  * read of a rendezvous message (a fetch): without order, and without event at
  * the peer. A NEAR_DEVICE message must be in a region with NEAR_MAY_MESSAGE.
  */
 #define NEAR_RMA_MESSAGE 0x20u
+/* also: addr is near_rndv.id of a message in host memory, without region */
+#define NEAR_RMA_BY_ID 0x10u
 /* start after this port's earlier operations and large messages end */
 #define NEAR_RMA_FENCE 0x100u
 #define NEAR_RMA_COPY 0x200u	/* copy the source buffers during the call */
@@ -279,7 +279,7 @@ enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
 	NEAR_DEVICE_MAPPED,	/* peer's memory, mapped without descriptor */
 	NEAR_DEVICE_SHARED,	/* peer's memory, mapped by its descriptor */
-	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/loan.h */
+	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/stage.h */
 	/* host memory: the target's, or local that the device cannot access */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue is NULL, or returns NULL */

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "gpu_side.h"
-#include "near/rma/loan.h"
 
 static void setup_as(bool asked)
 {

@@ -27,7 +27,7 @@
 #include <unistd.h>
 
 #include "base/proc.h"
-#include "near/rma/loan.h"
+#include "near/rma/stage.h"
 #include "stops.h"
 #include "talk.h"
 

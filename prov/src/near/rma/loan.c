@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Lent operations, at both ends: see loan.h. */
+/* Lent operations, at both ends: see stage.h. */
 
 #include <errno.h>
 #include <sched.h>
 
 #include "base/proc.h"
 #include "near/rma/inline.h"
-#include "near/rma/loan.h"
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
 
 /* Finds key and RMA address of the local buffer. False: it cannot be lent. */
 static bool near_loan_name(const struct near_port *port,

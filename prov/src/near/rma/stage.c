@@ -11,8 +11,8 @@
 #endif
 
 #include "near/rma/inline.h"
-#include "near/rma/loan.h"
 #include "near/rma/ops.h"
+#include "near/rma/stage.h"
 
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at)

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 
-#include "near/rma/loan.h"
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 

@@ -12,7 +12,7 @@
 /* limit of a port's pending operations; also limit of its queued replies */
 #define NEAR_RMA_OPS (1u << 16)
 /* flags that only near sets; the others are in near_rma.h */
-#define NEAR_RMA_LENT 0x08u	/* the chunk has a loan: loan.h */
+#define NEAR_RMA_LENT 0x08u	/* the chunk has a loan: stage.h */
 #define NEAR_RMA_STAGED 0x40u	/* the data goes through a chunk: stage.h */
 #define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
