@@ -12,7 +12,7 @@
  *
  * C: near/rma/mapping.c near_mapping_get
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
- * C: near/rma/mapping.c near_mapping_at near_mapping_drop near_mapping_dropped
+ * C: near/rma/mapping.c near_mapping_at near_mapping_drop
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
  * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_give_up
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped

@@ -12,7 +12,6 @@
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
  * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
- * C: near/rma/stage_serve.c near_stage_is_last
  * C: near/rma/stage_serve.c near_stage_copied near_stage_overlaps
  * C: near/rma/state.h near_rma_access_to
  * CBMC: --unwind 3 --object-bits 10

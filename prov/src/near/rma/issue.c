@@ -167,33 +167,25 @@ static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* Posts the next requests. Returns 0: op has left the queue; or -errno. */
-static int near_rma_post_more(struct near_port *port, struct near_rma_op *op)
-{
-	int ret = 0;
-
-	if (!op->begun || op->sent < op->args.len)
-		ret = near_rma_post(port, op);
-	if (!ret && op->args.verb == NEAR_READ &&
-	    op->args.flags & NEAR_RMA_HOLD)
-		return -EAGAIN;
-	if (!ret)
-		near_rma_unqueue(op);
-	return ret;
-}
-
-/* Continues op. 0: op has left the queue, or is freed; -errno: still queued. */
+/* Continues op. 0: op has left the queue, or is freed; -EAGAIN: queued. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
-	int ret;
+	int ret = 0;
 
 	if (near_rma_must_wait(op))
 		return -EAGAIN;
 	if (op->on_device)
 		return near_stage_continue(port, op);
-	if (near_rma_by_target(port, op))
-		return near_rma_post_more(port, op);
+	if (near_rma_by_target(port, op)) {
+		if (!op->begun || op->sent < op->args.len)
+			ret = near_rma_post(port, op);
+		if (ret || (op->args.verb == NEAR_READ &&
+			    op->args.flags & NEAR_RMA_HOLD))
+			return -EAGAIN;
+		near_rma_unqueue(op);
+		return 0;
+	}
 	if (at->unanswered)
 		return -EAGAIN;
 	ret = near_rma_direct(port, op);

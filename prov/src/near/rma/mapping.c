@@ -32,16 +32,6 @@ static void near_mapping_drop(struct near_mapped *mapped,
 	mapped->table->unmapped_count++;
 }
 
-static bool near_mapping_dropped(const struct near_mapped *mapped, uint64_t id)
-{
-	uint32_t i;
-
-	for (i = 0; i < NEAR_DROPPED; i++)
-		if (mapped->dropped[i] == id)
-			return true;
-	return false;
-}
-
 /* True if the peer's table may still have the region that was used last. */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
@@ -168,6 +158,7 @@ static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
 	struct near_mapping *mapping;
+	uint32_t i;
 
 	if (mapped->count == NEAR_MAPPINGS)
 		near_mapped_search(mapped);
@@ -178,7 +169,8 @@ near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 		return NULL;
 	mapping->id = id;
 	mapping->fd = -1;
-	mapping->repeated = near_mapping_dropped(mapped, id);
+	for (i = 0; i < NEAR_DROPPED; i++)
+		mapping->repeated |= mapped->dropped[i] == id;
 	mapping->queue = queue;
 	near_list_append(&mapped->mappings, &mapping->link);
 	mapped->count++;

@@ -203,12 +203,6 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	return 0;
 }
 
-static bool near_stage_is_last(const struct near_rma_slot *req)
-{
-	return req->flags & NEAR_RMA_LENT ||
-	       req->offset + req->len == req->total;
-}
-
 bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		      struct near_rma_reply *reply)
 {
@@ -226,8 +220,9 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 		at->failed = req->id;
 	else if (!req->offset)
 		at->failed = 0;
-	if (at->failed != req->id && near_stage_is_last(req) &&
-	    !(req->flags & NEAR_RMA_MESSAGE))
+	if (at->failed != req->id && !(req->flags & NEAR_RMA_MESSAGE) &&
+	    (req->flags & NEAR_RMA_LENT ||
+	     req->offset + req->len == req->total))
 		near_rma_report(port, at->peer, req);
 	return true;
 }

@@ -26,15 +26,6 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 	return at;
 }
 
-/* Removes a peer from port->onesided_work, even if operations are pending. */
-static void near_rma_stop_work(struct near_rma_peer *at)
-{
-	if (!at->working)
-		return;
-	near_list_remove(&at->link);
-	at->working = false;
-}
-
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 {
 	const struct near_segment *segment = at->peer->segment;
@@ -148,14 +139,15 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 	while ((op = near_pool_next(&port->rma->ops, &i)))
 		if (op->to == at)
 			near_rma_end(port, op, ECONNRESET);
-	near_rma_stop_work(at);
+	near_rma_drop_work(port, at);
 	/* now: unexpected messages may delay near_rma_forget() for long */
 	near_rma_view_drop(at);
 }
 
 static void near_rma_forget(struct near_peer *peer)
 {
-	near_rma_stop_work(peer->rma);
+	if (peer->rma->working)
+		near_list_remove(&peer->rma->link);
 	near_stage_close(peer->rma, true);
 	near_rma_view_drop(peer->rma);
 	free(peer->rma);
@@ -217,25 +209,18 @@ void near_rma_events(struct near_port *port, bool reads, bool writes)
 			 __ATOMIC_RELAXED);
 }
 
-static bool near_rma_op_uses(const struct near_rma_op *op, const void *device)
-{
-	size_t i;
-
-	if (op->small || !op->on_device || !op->args.local.device)
-		return false;
-	for (i = 0; i < op->args.local.count; i++)
-		if (op->device[i] == device)
-			return true;
-	return false;
-}
-
 bool near_rma_uses(const struct near_port *port, const void *device)
 {
 	const struct near_rma_op *op;
 	uint32_t at = 0;
+	size_t i;
 
-	while (port->rma && (op = near_pool_next(&port->rma->ops, &at)))
-		if (near_rma_op_uses(op, device))
-			return true;
+	while (port->rma && (op = near_pool_next(&port->rma->ops, &at))) {
+		if (op->small || !op->on_device || !op->args.local.device)
+			continue;
+		for (i = 0; i < op->args.local.count; i++)
+			if (op->device[i] == device)
+				return true;
+	}
 	return false;
 }
