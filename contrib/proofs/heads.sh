@@ -8,10 +8,11 @@
 sources=$(readlink -f "$(dirname "${BASH_SOURCE[0]}")/../../prov/src")
 
 # head_lines FILE WORD: prints the lines of the head that begin with WORD, without this
-# word
+# word. A line that ends with a backslash continues in the next line.
 head_lines()
 {
-	sed -n "s/^ \* $2:\{0,1\} //p" "$1"
+	sed -n -e '/^ \* .*\\$/{:a' -e 'N;s/\\\n \* *//;/\\$/ba' -e '}' \
+		-e "s/^ \* $2:\{0,1\} //p" "$1"
 }
 
 # try_names NAME FILE: reports functions that the lines "C: FILE FUNCTION..." name and

@@ -25,16 +25,23 @@
  * EDIT near/rma/delegate.c: s/near_pool_put\(&port->rma->ops, op\)/op_put(op)/
  * EDIT near/rma/inline.h: s/near_pool_put\(&port->rma->ops, op\)/op_put(op)/
  * EDIT near/rma/inline.h: s/port->rma->sink->done\(/done(/
- * MUTANT ended-in-list near/rma/inline.h: s/if \(op->delegated\)\n\t\tnear_deleg_ended\(at, op\);\n//
+ * MUTANT ended-in-list near/rma/inline.h: \
+ *   s/if \(op->delegated\)\n\t\tnear_deleg_ended\(at, op\);\n//
  * MUTANT ended-is-counted near/rma/delegate.h: s/at->delegs--;\n//
- * MUTANT drained-then-read near/rma/delegate.c: s/near_list_each_safe\(op, next, /near_list_each(op, /
- * MUTANT none-is-revoked near/rma/delegate.c: s/marked && at->delegs &&/marked \&\&/
- * MUTANT none-is-counted near/rma/delegate.c: s/while \(at->delegs\)/while (true)/
- * MUTANT short-is-success near/rma/delegate.c: s/if \(!ret && op->sent < op->args.len\)/if (0)/
- * MUTANT failure-is-success near/rma/delegate.c: s/near_rma_end\(port, op, -ret\)/near_rma_end(port, op, 0)/
+ * MUTANT drained-then-read near/rma/delegate.c: \
+ *   s/near_list_each_safe\(op, next, /near_list_each(op, /
+ * MUTANT none-is-revoked near/rma/delegate.c: \
+ *   s/marked && at->delegs &&/marked \&\&/
+ * MUTANT none-is-counted near/rma/delegate.c: \
+ *   s/while \(at->delegs\)/while (true)/
+ * MUTANT short-is-success near/rma/delegate.c: \
+ *   s/if \(!ret && op->sent < op->args.len\)/if (0)/
+ * MUTANT failure-is-success near/rma/delegate.c: \
+ *   s/near_rma_end\(port, op, -ret\)/near_rma_end(port, op, 0)/
  * MUTANT copied-from-start near/rma/delegate.c: s/op->sent = op->args.len;\n//
  * MUTANT slot-unmasked near/rma/delegate.c: s/tail & tx->mask/tail/
- * MUTANT freed-twice near/rma/delegate.c: s/return 0;\n\t*\}\n\t*free\(op->copy\);/}\n\t\tfree(op->copy);/
+ * MUTANT freed-twice near/rma/delegate.c: \
+ *   s/return 0;\n\t*\}\n\t*free\(op->copy\);/}\n\t\tfree(op->copy);/
  */
 
 #include "rings.h"

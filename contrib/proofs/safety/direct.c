@@ -21,19 +21,34 @@
  * LONG: 6 s of CPU time
  * CASES: 2
  * EDIT near/near.h: s/NEAR_IOV_MAX 4/NEAR_IOV_MAX 2/
- * MUTANT range-of-one near/rma/direct.c: s/near_region_check\(entry, args->addr, args->len/near_region_check(entry, args->addr, 1/
- * MUTANT access-of-read near/rma/direct.c: s/near_rma_access_to\(entry, args->verb, args->op,\n[\t ]*args->flags\), memory\)/NEAR_MAY_READ, memory)/
- * MUTANT unaligned near/rma/direct.c: s/return \*memory % near_type_size\(args->type\) \? -EINVAL : 0/return 0/
- * MUTANT from-start near/rma/direct.c: s/bufs->count, op->sent, len, here/bufs->count, 0, len, here/
+ * MUTANT range-of-one near/rma/direct.c: \
+ *   s/near_region_check\(entry, args->addr, args->len/\
+ *   near_region_check(entry, args->addr, 1/
+ * MUTANT access-of-read near/rma/direct.c: \
+ *   s/near_rma_access_to\(entry, args->verb, args->op,\n[\t \
+ *   ]*args->flags\), memory\)/NEAR_MAY_READ, memory)/
+ * MUTANT unaligned near/rma/direct.c: \
+ *   s/return \*memory % near_type_size\(args->type\) \? -EINVAL : 0/return 0/
+ * MUTANT from-start near/rma/direct.c: \
+ *   s/bufs->count, op->sent, len, here/bufs->count, 0, len, here/
  * MUTANT to-start near/rma/direct.c: s/\(memory \+ op->sent\)/memory/
- * MUTANT step-unlimited near/rma/direct.c: s/len > NEAR_STEP \? NEAR_STEP : len/len/
- * MUTANT whole-again near/rma/direct.c: s/size_t len = op->args.len - op->sent/size_t len = op->args.len/
- * MUTANT pid-reused near/rma/direct.c: s/if \(!near_peer_alive\(port, peer\)\)/if (0)/
- * MUTANT no-progress near/rma/direct.c: s/near_likely\(n > 0\)/near_likely(n >= 0)/
- * MUTANT begun-again near/rma/direct.c: s/op->sent = 0;\n\t\treturn -EPERM/return -EPERM/
- * MUTANT not-notified near/rma/direct.c: s/if \(!slot\)\n\t\t\treturn -EAGAIN;//
- * MUTANT notified-early near/rma/direct.c: s/if \(!ret && slot && op->sent == args->len\)/if (!ret \&\& slot)/
- * MUTANT view-unchecked near/rma/direct.c: s/if \(near_unlikely\(!near_rma_view\(at\)\)\)\n\t*return -ENOENT;/near_rma_view(at);/
+ * MUTANT step-unlimited near/rma/direct.c: \
+ *   s/len > NEAR_STEP \? NEAR_STEP : len/len/
+ * MUTANT whole-again near/rma/direct.c: \
+ *   s/size_t len = op->args.len - op->sent/size_t len = op->args.len/
+ * MUTANT pid-reused near/rma/direct.c: \
+ *   s/if \(!near_peer_alive\(port, peer\)\)/if (0)/
+ * MUTANT no-progress near/rma/direct.c: \
+ *   s/near_likely\(n > 0\)/near_likely(n >= 0)/
+ * MUTANT begun-again near/rma/direct.c: \
+ *   s/op->sent = 0;\n\t\treturn -EPERM/return -EPERM/
+ * MUTANT not-notified near/rma/direct.c: \
+ *   s/if \(!slot\)\n\t\t\treturn -EAGAIN;//
+ * MUTANT notified-early near/rma/direct.c: \
+ *   s/if \(!ret && slot && op->sent == args->len\)/if (!ret \&\& slot)/
+ * MUTANT view-unchecked near/rma/direct.c: \
+ *   s/if \(near_unlikely\(!near_rma_view\(at\)\)\)\n\t*return -ENOENT;/\
+ *   near_rma_view(at);/
  */
 
 #include <sys/uio.h>

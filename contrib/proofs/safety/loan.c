@@ -13,12 +13,17 @@
  * C: near/rma/loan.c near_loan_local near_loan_end
  * CBMC: --unwind 3 --object-bits 10
  * MUTANT device-as-host near/rma/loan.c: s/device \? NEAR_LOAN_REJECTED : 0/0/
- * MUTANT buffer-unlimited near/rma/loan.c: s/local->iov_len <= op->iov\[0\].iov_len \?/1 ?/
- * MUTANT unknown-message near/rma/loan.c: s/if \(!op\)\n\t*return EKEYREJECTED;//
- * MUTANT right-unchecked near/rma/loan.c: s/args.len, NEAR_MAY_LEND,/args.len, 0,/
- * MUTANT range-unchecked near/rma/loan.c: s/loan->addr, args.len,/loan->addr, 0,/
+ * MUTANT buffer-unlimited near/rma/loan.c: \
+ *   s/local->iov_len <= op->iov\[0\].iov_len \?/1 ?/
+ * MUTANT unknown-message near/rma/loan.c: \
+ *   s/if \(!op\)\n\t*return EKEYREJECTED;//
+ * MUTANT right-unchecked near/rma/loan.c: \
+ *   s/args.len, NEAR_MAY_LEND,/args.len, 0,/
+ * MUTANT range-unchecked near/rma/loan.c: \
+ *   s/loan->addr, args.len,/loan->addr, 0,/
  * MUTANT copied-without-device near/rma/loan.c: s/!device \|\| //
- * MUTANT direction-fixed near/rma/loan.c: s/bool read = reply->req.verb == NEAR_READ;/bool read = true;/
+ * MUTANT direction-fixed near/rma/loan.c: \
+ *   s/bool read = reply->req.verb == NEAR_READ;/bool read = true;/
  * MUTANT uncounted near/rma/loan.c: s/mapping->ops\+\+;//
  * MUTANT used-after-end near/rma/loan.c: s/reply->mapping->ops--;//
  */

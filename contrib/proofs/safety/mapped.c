@@ -14,15 +14,14 @@
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop
  * C: near/rma/mapping.c near_mapping_valid near_mapping_expired
- * C: near/rma/mapping.c near_mapping_map near_mapping_request near_mapping_give_up
+ * C: near/rma/mapping.c near_mapping_map near_mapping_request
+ * C: near/rma/mapping.c near_mapping_give_up near_mapped_close
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
  * C: near/rma/mapping.c near_mapping_waits
- * C: near/rma/mapping.c near_mapped_close
  * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
- * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage
+ * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage near_mapped_step
  * C: near/rma/mapped.h near_mapped_handle
- * C: near/rma/mapped.c near_mapped_step
  * LONG: five cases
  * CBMC: --unwind 3 -DRINGS_CLASS=0 --object-bits 10
  * CBMC: --unwindset near_mappings_evict.0:2,near_mappings_evict.1:2
@@ -38,22 +37,39 @@
  * EDIT near/rma/mapping.c: s/near_mappings_evict\(mapped->table\);/searched();/
  * EDIT near/rma/mapping.c: s/calloc\(1, sizeof\(\*mapping\)\)/mapping_new()/
  * EDIT near/rma/mapping.c: s/free\(mapping\)/mapping_free(mapping)/g
- * MUTANT offset-unchecked near/rma/mapping.c: s/offset <= mapping->map.len && //
- * MUTANT length-unchecked near/rma/mapping.c: s/ && len <= mapping->map.len - offset//
- * MUTANT looked-up-before near/rma/mapped.c: s/memory = near_mapping_at\(mapping, address, op->args.len\)/memory = mapping->map.at + (address - mapping->base)/
+ * MUTANT offset-unchecked near/rma/mapping.c: \
+ *   s/offset <= mapping->map.len && //
+ * MUTANT length-unchecked near/rma/mapping.c: \
+ *   s/ && len <= mapping->map.len - offset//
+ * MUTANT looked-up-before near/rma/mapped.c: \
+ *   s/memory = near_mapping_at\(mapping, address, op->args.len\)/memory = \
+ *   mapping->map.at + (address - mapping->base)/
  * MUTANT buffer-unlimited near/rma/mapped.c: s/n = n < left \? n : left;//
  * MUTANT copied-without-device near/rma/mapped.c: s/!handle \|\| //
- * MUTANT used-is-dropped near/rma/mapping.c: s/else if \(!mapping->ops && /else if (/
+ * MUTANT used-is-dropped near/rma/mapping.c: \
+ *   s/else if \(!mapping->ops && /else if (/
  * MUTANT issued-too-many near/rma/mapped.c: s/pending == NEAR_MAPPED_OPS \|\|//
- * MUTANT ended-early near/rma/mapped.c: s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/near_copies_ended(NULL, op->pending, \&op->err);/
- * MUTANT ended-twice near/rma/mapped.c: s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
- * MUTANT mapped-too-many near/rma/mapping.c: s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
- * MUTANT unmapped-too-many near/rma/mapping.c: s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
- * MUTANT failed-is-mapped near/rma/mapping.c: s/if \(found->failed\)\n\t\treturn NEAR_DEVICE_FAILED;//
- * MUTANT freed-in-list near/rma/mapping.c: s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/mapped->count--;/
- * MUTANT used-is-evicted near/rma/mapping.c: s/if \(mapping->map.mapping && !mapping->ops &&/if (mapping->map.mapping \&\&/
- * MUTANT descriptor-is-lost near/rma/mapping.c: s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
- * MUTANT descriptor-closed-twice near/rma/mapping.c: s/close\(mapping->fd\);\n\tmapping->fd = -1;/close(mapping->fd);/
+ * MUTANT ended-early near/rma/mapped.c: \
+ *   s/if \(!near_copies_ended\([^;]*\)\)\n\t\t\treturn;/\
+ *   near_copies_ended(NULL, op->pending, \&op->err);/
+ * MUTANT ended-twice near/rma/mapped.c: \
+ *   s/\t\tmapped->ended\+\+;\n\t\tat->due--;\n\t\tended/\t\tended/
+ * MUTANT mapped-too-many near/rma/mapping.c: \
+ *   s/if \(mapped->count == NEAR_MAPPINGS\)\n\t\treturn NULL;//
+ * MUTANT unmapped-too-many near/rma/mapping.c: \
+ *   s/mapped->table->unmapped_count < NEAR_UNMAPPED\)/1)/
+ * MUTANT failed-is-mapped near/rma/mapping.c: \
+ *   s/if \(found->failed\)\n\t\treturn NEAR_DEVICE_FAILED;//
+ * MUTANT freed-in-list near/rma/mapping.c: \
+ *   s/near_list_remove\(&mapping->link\);\n\tmapped->count--;/\
+ *   mapped->count--;/
+ * MUTANT used-is-evicted near/rma/mapping.c: \
+ *   s/if \(mapping->map.mapping && !mapping->ops &&/if \
+ *   (mapping->map.mapping \&\&/
+ * MUTANT descriptor-is-lost near/rma/mapping.c: \
+ *   s/if \(fd >= 0\)\n\t\tclose\(fd\);\n\}/}/
+ * MUTANT descriptor-closed-twice near/rma/mapping.c: \
+ *   s/close\(mapping->fd\);\n\tmapping->fd = -1;/close(mapping->fd);/
  */
 
 #include <unistd.h>

@@ -26,22 +26,41 @@
  * EDIT near/rma/serve.c: s/port->rma->sink->event\(/reported(/
  * EDIT near/rma/serve.c: s/near_copy_small\(/region_bytes(/g
  * EDIT near/rma/serve.c: s/value = hostile_change\(/value = region_add(/
- * EDIT near/rma/serve.c: s/\tnear_rma_reply_all\(port, at\);/\tanswers_queued(at);/
+ * EDIT near/rma/serve.c: \
+ *   s/\tnear_rma_reply_all\(port, at\);/\tanswers_queued(at);/
  * EDIT near/rma/serve.c: s/offset \+ NEAR_STEP/offset + 2/
- * MUTANT read-has-no-operands near/rma/state.h: s/\(verb == NEAR_FETCH && op == NEAR_ATOMIC_READ\)\)\n\t\treturn 0/op == NEAR_ATOMIC_READ)\n\t\treturn 0/
- * MUTANT write-to-read-only near/rma/state.h: s/if \(verb == NEAR_READ \|\| \(verb == NEAR_FETCH && op/if (verb == NEAR_READ || (op/
- * MUTANT part-unchecked near/rma/serve.c: s/req->len > req->total - req->offset\)/0)/
+ * MUTANT read-has-no-operands near/rma/state.h: \
+ *   s/\(verb == NEAR_FETCH && op == NEAR_ATOMIC_READ\)\)\n\t\treturn 0/op \
+ *   == NEAR_ATOMIC_READ)\n\t\treturn 0/
+ * MUTANT write-to-read-only near/rma/state.h: \
+ *   s/if \(verb == NEAR_READ \|\| \(verb == NEAR_FETCH && op/if (verb == \
+ *   NEAR_READ || (op/
+ * MUTANT part-unchecked near/rma/serve.c: \
+ *   s/req->len > req->total - req->offset\)/0)/
  * MUTANT offset-unchecked near/rma/serve.c: s/ \|\| req->offset > req->total//
- * MUTANT atomic-unchecked near/rma/serve.c: s/if \(!near_rma_has_atomic/if (0 \&\& !near_rma_has_atomic/
+ * MUTANT atomic-unchecked near/rma/serve.c: \
+ *   s/if \(!near_rma_has_atomic/if (0 \&\& !near_rma_has_atomic/
  * MUTANT atomic-too-long near/rma/serve.c: s/req->len > NEAR_RMA_PART \|\| //
- * MUTANT offset-unaligned near/rma/serve.c: s/req->len % size \|\|\n\t *req->offset % size/req->len % size/
- * MUTANT address-unaligned near/rma/serve.c: s/req->verb > NEAR_READ && at %/0 \&\& at %/
- * MUTANT part-in-region near/rma/serve.c: s/near_region_check\(entry, addr, req->total,/near_region_check(entry, addr, req->len,/
- * MUTANT inline-too-long near/rma/serve.c: s/if \(len > NEAR_RMA_BYTES\)\n\t\treturn NULL;//
- * MUTANT small-too-long near/rma/serve.c: s/req->len - 1 >= NEAR_RMA_BYTES \|\| //;s/near_unlikely\(len > NEAR_RMA_BYTES\)/0/
- * MUTANT small-loaded-twice near/rma/serve.c: s/len = req.len;/len = hostile(slot->rma.len);/
- * MUTANT small-unaligned near/rma/serve.c: s/ \|\|\n[\t ]*\(uintptr_t\)req.memory % sizeof\(value\)//
- * MUTANT region-gone near/rma/serve.c: s/reply->err = near_rma_find_memory\(port, &req, reply->addr, &memory\);\n\tif \(reply->err\)/near_rma_find_memory(port, \&req, reply->addr, \&memory);\n\tif (reply->err)/
+ * MUTANT offset-unaligned near/rma/serve.c: \
+ *   s/req->len % size \|\|\n\t *req->offset % size/req->len % size/
+ * MUTANT address-unaligned near/rma/serve.c: \
+ *   s/req->verb > NEAR_READ && at %/0 \&\& at %/
+ * MUTANT part-in-region near/rma/serve.c: \
+ *   s/near_region_check\(entry, addr, req->total,/near_region_check(entry, \
+ *   addr, req->len,/
+ * MUTANT inline-too-long near/rma/serve.c: \
+ *   s/if \(len > NEAR_RMA_BYTES\)\n\t\treturn NULL;//
+ * MUTANT small-too-long near/rma/serve.c: \
+ *   s/req->len - 1 >= NEAR_RMA_BYTES \|\| //;s/near_unlikely\(len > \
+ *   NEAR_RMA_BYTES\)/0/
+ * MUTANT small-loaded-twice near/rma/serve.c: \
+ *   s/len = req.len;/len = hostile(slot->rma.len);/
+ * MUTANT small-unaligned near/rma/serve.c: \
+ *   s/ \|\|\n[\t ]*\(uintptr_t\)req.memory % sizeof\(value\)//
+ * MUTANT region-gone near/rma/serve.c: \
+ *   s/reply->err = near_rma_find_memory\(port, &req, reply->addr, \
+ *   &memory\);\n\tif \(reply->err\)/near_rma_find_memory(port, \&req, \
+ *   reply->addr, \&memory);\n\tif (reply->err)/
  * MUTANT reply-kept near/rma/serve.c: s/near_list_remove\(&reply->link\);\n//
  */
 

@@ -9,8 +9,9 @@
  * host memory is copied only for the peer to which it was sent. A loan lies in
  * a chunk, and is for all bytes of the request.
  *
- * C: near/rma/stage_serve.c near_stage_request near_stage_valid near_stage_serve
- * C: near/rma/stage_serve.c near_stage_open_theirs near_stage_where
+ * C: near/rma/stage_serve.c near_stage_request near_stage_valid
+ * C: near/rma/stage_serve.c near_stage_serve near_stage_open_theirs
+ * C: near/rma/stage_serve.c near_stage_where
  * C: near/rma/stage_serve.c near_stage_reply near_stage_message
  * C: near/rma/stage_serve.c near_stage_copied near_stage_overlaps
  * C: near/rma/state.h near_rma_access_to
@@ -20,20 +21,34 @@
  * EDIT near/rma/stage_serve.c: s/port->rma->sink->device->done\(/copied(/
  * EDIT near/rma/stage_serve.c: s/near_pool_find\(/message_find(/
  * EDIT near/rma/stage_serve.c: s/near_iov_out\(/message_out(/
- * MUTANT chunk-unchecked near/rma/stage_serve.c: s/req->op >= NEAR_STAGE_CHUNKS\)/0)/
- * MUTANT length-unchecked near/rma/stage_serve.c: s/req->len <= NEAR_STAGE_CHUNK &&/1 \&\&/
- * MUTANT offset-unchecked near/rma/stage_serve.c: s/req->offset <= req->total &&/1 \&\&/
- * MUTANT part-unchecked near/rma/stage_serve.c: s/req->len <= req->total - req->offset;/1;/
- * MUTANT checked-then-copied near/rma/stage_serve.c: s/near_stage_valid\(&req\)/near_stage_valid(\&slot->rma)/
- * MUTANT part-in-region near/rma/stage_serve.c: s/near_region_check\(entry, addr, req->total/near_region_check(entry, addr, req->len/
- * MUTANT device-as-host near/rma/state.h: s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
- * MUTANT message-as-read near/rma/state.h: s/flags & NEAR_RMA_MESSAGE \? NEAR_MAY_MESSAGE :/0 ? 0 :/
- * MUTANT message-written near/rma/stage_serve.c: s/req->flags & \(NEAR_RMA_MESSAGE \| NEAR_RMA_BY_ID\)/0/
+ * MUTANT chunk-unchecked near/rma/stage_serve.c: \
+ *   s/req->op >= NEAR_STAGE_CHUNKS\)/0)/
+ * MUTANT length-unchecked near/rma/stage_serve.c: \
+ *   s/req->len <= NEAR_STAGE_CHUNK &&/1 \&\&/
+ * MUTANT offset-unchecked near/rma/stage_serve.c: \
+ *   s/req->offset <= req->total &&/1 \&\&/
+ * MUTANT part-unchecked near/rma/stage_serve.c: \
+ *   s/req->len <= req->total - req->offset;/1;/
+ * MUTANT checked-then-copied near/rma/stage_serve.c: \
+ *   s/near_stage_valid\(&req\)/near_stage_valid(\&slot->rma)/
+ * MUTANT part-in-region near/rma/stage_serve.c: \
+ *   s/near_region_check\(entry, addr, req->total/near_region_check(entry, \
+ *   addr, req->len/
+ * MUTANT device-as-host near/rma/state.h: \
+ *   s/entry->device \? access << NEAR_MAY_DEVICE : access/access/
+ * MUTANT message-as-read near/rma/state.h: \
+ *   s/flags & NEAR_RMA_MESSAGE \? NEAR_MAY_MESSAGE :/0 ? 0 :/
+ * MUTANT message-written near/rma/stage_serve.c: \
+ *   s/req->flags & \(NEAR_RMA_MESSAGE \| NEAR_RMA_BY_ID\)/0/
  * MUTANT message-of-another near/rma/stage_serve.c: s/op->peer == peer && //
- * MUTANT message-of-device near/rma/stage_serve.c: s/ && !op->device &&\n/ \&\&\n/
- * MUTANT message-length near/rma/stage_serve.c: s/ &&\n\t *reply->req.total <= op->len//
- * MUTANT stage-unchecked near/rma/stage_serve.c: s/near_table_view_has\(view, index\)/1/
- * MUTANT replies-unlimited near/rma/stage_serve.c: s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
+ * MUTANT message-of-device near/rma/stage_serve.c: \
+ *   s/ && !op->device &&\n/ \&\&\n/
+ * MUTANT message-length near/rma/stage_serve.c: \
+ *   s/ &&\n\t *reply->req.total <= op->len//
+ * MUTANT stage-unchecked near/rma/stage_serve.c: \
+ *   s/near_table_view_has\(view, index\)/1/
+ * MUTANT replies-unlimited near/rma/stage_serve.c: \
+ *   s/at && at->replies_queued >= NEAR_RMA_REPLIES_MAX/0/
  */
 
 #include <stdlib.h>
@@ -64,7 +79,8 @@ static void *reply_get(struct near_pool *pool)
 /* Messages to the peer and to another peer. */
 static struct near_tx_op message[2];
 
-static struct near_tx_op *message_find(const struct near_pool *pool, uint64_t id)
+static struct near_tx_op *message_find(const struct near_pool *pool,
+				       uint64_t id)
 {
 	return any(bool) ? NULL : any(bool) ? message : message + 1;
 }
@@ -163,7 +179,8 @@ void near_loan_end(struct near_rma_reply *reply)
 void near_rma_queue_reply(struct near_port *of, struct near_rma_peer *to,
 		  struct near_rma_reply *reply)
 {
-	check(to->replies_queued < NEAR_RMA_REPLIES_MAX && !queued && reply->staged);
+	check(to->replies_queued < NEAR_RMA_REPLIES_MAX);
+	check(!queued && reply->staged);
 	queued = reply;
 }
 

@@ -21,22 +21,38 @@
  * EDIT near/rma/table.h: s/NEAR_STAGE_CHUNK \(256u/NEAR_STAGE_CHUNK (1024u/
  * EDIT near/rma/stage.c: s/near_rma_end\(port, /ended(/
  * EDIT near/rma/stage.c: s/free\(staging\);//
- * EDIT near/rma/stage.c: s/near_stage_copy_host\(stage, to, from, len\);/copies(to, from, len);/
- * EDIT near/rma/stage.c: s/(staging->)?device->(done|start|pin|unpin)\(/device_\2(/g
- * MUTANT chunk-taken-twice near/rma/stage.c: s/staging->filled - staging->freed == NEAR_STAGE_CHUNKS/0/
- * MUTANT chunk-unlimited near/rma/stage.c: s/if \(chunk->len > NEAR_STAGE_CHUNK\)\n\t\t\tchunk->len = NEAR_STAGE_CHUNK;//
- * MUTANT buffer-unlimited near/rma/stage.c: s/n = n - skip < left \? n - skip : left;/n = left;/
+ * EDIT near/rma/stage.c: \
+ *   s/near_stage_copy_host\(stage, to, from, len\);/copies(to, from, len);/
+ * EDIT near/rma/stage.c: \
+ *   s/(staging->)?device->(done|start|pin|unpin)\(/device_\2(/g
+ * MUTANT chunk-taken-twice near/rma/stage.c: \
+ *   s/staging->filled - staging->freed == NEAR_STAGE_CHUNKS/0/
+ * MUTANT chunk-unlimited near/rma/stage.c: \
+ *   s/if \(chunk->len > NEAR_STAGE_CHUNK\)\n\t\t\tchunk->len = \
+ *   NEAR_STAGE_CHUNK;//
+ * MUTANT buffer-unlimited near/rma/stage.c: \
+ *   s/n = n - skip < left \? n - skip : left;/n = left;/
  * MUTANT offset-unchecked near/rma/stage.c: s/ \|\| chunk->offset != offset//
  * MUTANT operation-unchecked near/rma/stage.c: s/chunk->op != op \|\| //
- * MUTANT unposted-is-answered near/rma/stage.c: s/chunk->state == NEAR_CHUNK_POSTED\)/1)/
- * MUTANT ended-while-copied near/rma/stage.c: s/ &&\n\t\t    near_chunk_copied\(staging, chunk\)//
- * MUTANT freed-while-posted near/rma/stage.c: s/if \(chunk->state != NEAR_CHUNK_ENDED\)\n\t\t\tbreak;//
- * MUTANT ended-before-its-chunks near/rma/stage.c: s/if \(op->answered == op->args.len\)//
+ * MUTANT unposted-is-answered near/rma/stage.c: \
+ *   s/chunk->state == NEAR_CHUNK_POSTED\)/1)/
+ * MUTANT ended-while-copied near/rma/stage.c: \
+ *   s/ &&\n\t\t    near_chunk_copied\(staging, chunk\)//
+ * MUTANT freed-while-posted near/rma/stage.c: \
+ *   s/if \(chunk->state != NEAR_CHUNK_ENDED\)\n\t\t\tbreak;//
+ * MUTANT ended-before-its-chunks near/rma/stage.c: \
+ *   s/if \(op->answered == op->args.len\)//
  * MUTANT error-is-success near/rma/stage.c: s/if \(err && !op->err\)/if (0)/
- * MUTANT failed-copy-is-success near/rma/stage.c: s/\t\tif \(ret\)\n\t\t\t\*err = -ret;//
- * MUTANT uncounted near/rma/stage.c: s/chunk->state = NEAR_CHUNK_DRAINS;\n\tat->due\+\+;/chunk->state = NEAR_CHUNK_DRAINS;/
- * MUTANT used-is-passed-on near/rma/stage.c: s/ && !\(peer_lives && at->device_pending\)//
- * MUTANT unmapped-while-copied near/rma/stage.c: s/near_copy_wait\(staging, &staging->chunk\[i\]/near_copy_wait(staging, \&staging->chunk[0]/
+ * MUTANT failed-copy-is-success near/rma/stage.c: \
+ *   s/\t\tif \(ret\)\n\t\t\t\*err = -ret;//
+ * MUTANT uncounted near/rma/stage.c: \
+ *   s/chunk->state = NEAR_CHUNK_DRAINS;\n\tat->due\+\+;/chunk->state = \
+ *   NEAR_CHUNK_DRAINS;/
+ * MUTANT used-is-passed-on near/rma/stage.c: \
+ *   s/ && !\(peer_lives && at->device_pending\)//
+ * MUTANT unmapped-while-copied near/rma/stage.c: \
+ *   s/near_copy_wait\(staging, &staging->chunk\[i\]/\
+ *   near_copy_wait(staging, \&staging->chunk[0]/
  */
 
 #include <stdlib.h>
@@ -216,7 +232,8 @@ static void chunk_any(struct near_chunk *chunk, int i, int state)
 	bool copied;
 	int j;
 
-	chunk->state = state < 0 ? any(enum near_chunk_state) : (unsigned int)state;
+	chunk->state = state < 0 ? any(enum near_chunk_state) :
+				   (unsigned int)state;
 	chunk->op = op[i];
 	chunk->offset = op[i]->sent;
 	chunk->len = any(size_t);
@@ -252,7 +269,8 @@ static void staging_any(uint32_t first, uint32_t count, const int *state)
 	op_any(&second_op);
 	for (i = 0; i < count; i++)
 		chunk_any(&staging->chunk[(staging->freed + i) %
-					  NEAR_STAGE_CHUNKS], i >= first, state[i]);
+					  NEAR_STAGE_CHUNKS], i >= first,
+			  state[i]);
 	assume(first == count || op[0]->sent == op[0]->args.len);
 	for (i = 0; i < 2; i++) {
 		op[i]->queued = op[i]->sent < op[i]->args.len;

@@ -292,7 +292,8 @@ UNIT_ROUNDS(message_is_copied_by_sender, 0, 2)
 	ck_assert_int_eq(near_send_large(b.rig->port, rig_peer(b.rig, a.rig),
 					 &msg, &how), 0);
 	rig_until(a.rig, b.rig, 1);
-	held = near_recv_begin(a.rig->port, to_b, &a.rig->event[0].msg.rndv, &a);
+	held = near_recv_begin(a.rig->port, to_b, &a.rig->event[0].msg.rndv,
+			       &a);
 	args.addr = a.rig->event[0].msg.rndv.id;
 	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
 	side_until(1, true);

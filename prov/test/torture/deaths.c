@@ -43,8 +43,10 @@ static const struct talk_plan plans[] = {
 	{ .name = "copied", TALK_MSG, 10, 20000, TALK_LARGE },
 	{ .name = "fragments", TALK_MSG, 6, 9000, 60000, .no_cma = true },
 	{ .name = "delegated", TALK_WRITE | TALK_READ, 80, 1, 24 },
-	{ .name = "direct", TALK_WRITE | TALK_READ, 20, 1, 60000, .direct = true },
-	{ .name = "requested", TALK_WRITE | TALK_READ, 20, 1, 40000, .no_cma = true },
+	{ .name = "direct", TALK_WRITE | TALK_READ, 20, 1, 60000,
+	  .direct = true },
+	{ .name = "requested", TALK_WRITE | TALK_READ, 20, 1, 40000,
+	  .no_cma = true },
 	{ .name = "atomics", TALK_FETCH | TALK_WRITE, 80, 1, 24 },
 	{ .name = "mixed", 15, 100, 0, 15000 },
 	{ .name = "staged", TALK_WRITE | TALK_READ, 12, 1, 130000,
@@ -226,8 +228,8 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 			break;
 		ck_assert_msg(duo_now_ms() < hang_ms, "%s: hangs: %u rings, "
 			      "%u under way, next %u, %zu bytes, %sdead", now,
-			      rig_rx_rings(talk->rig), talk->under_way, talk->next,
-			      rig_taken(talk->rig) - taken,
+			      rig_rx_rings(talk->rig), talk->under_way,
+			      talk->next, rig_taken(talk->rig) - taken,
 			      dead_ms ? "" : "not ");
 	}
 	ck_assert_msg(unit_cpu_ms() - cpu_ms <= DEATHS_LIMIT_MS,
