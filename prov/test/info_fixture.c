@@ -44,6 +44,16 @@ static struct fi_info *info_of_core(void)
 	return core;
 }
 
+void info_set(struct fi_info *of, const struct duo_hint *field, uint64_t value)
+{
+	char *at = (char *) of;
+
+	if (!field->direct)
+		memcpy(&at, at + field->attr, sizeof(at));
+	/* little endian: the low bytes */
+	memcpy(at + field->at, &value, field->size);
+}
+
 void info_setup(void)
 {
 	info = info_of_core();

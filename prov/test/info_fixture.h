@@ -5,6 +5,7 @@
 #ifndef INFO_FIXTURE_H
 #define INFO_FIXTURE_H
 
+#include "base/hints.h"
 #include "unit.h"
 
 #define COMP_ORDER 1ULL	/* an arbitrary completion order */
@@ -20,6 +21,9 @@
 
 extern struct fi_info *info;	/* of a core with all capabilities */
 extern struct fi_info *hints;	/* without any requirement */
+
+/* Stores a value in a field of an info. */
+void info_set(struct fi_info *of, const struct duo_hint *field, uint64_t value);
 
 void info_setup(void);
 void info_teardown(void);

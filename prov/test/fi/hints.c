@@ -6,73 +6,31 @@
 #include "info_fixture.h"
 #include "near/logged.h"
 
-enum field {
-	CAPS_FIELD, TYPE_FIELD, TX_CAPS, TX_ORDER, TX_COMP, RX_CAPS, RX_ORDER,
-	RX_COMP, RX_FLAGS, RMA_IOV, CNTR_CNT, PROGRESS, TX_CTX, RX_CTX, STX,
-	SRX, DOMAIN_CAPS,
-};
-
-/* Sets a field of the hints. Sets hints->caps, too, if it is 0. */
-static void hint_set(enum field field, uint64_t value)
-{
-	switch (field) {
-	case CAPS_FIELD:
-		hints->caps = value;
-		break;
-	case TYPE_FIELD:
-		hints->ep_attr->type = value;
-		break;
-	case TX_CAPS:
-		hints->tx_attr->caps = value;
-		break;
-	case TX_ORDER:
-		hints->tx_attr->msg_order = value;
-		break;
-	case TX_COMP:
-		hints->tx_attr->comp_order = value;
-		break;
-	case RX_CAPS:
-		hints->rx_attr->caps = value;
-		break;
-	case RX_ORDER:
-		hints->rx_attr->msg_order = value;
-		break;
-	case RX_COMP:
-		hints->rx_attr->comp_order = value;
-		break;
-	case RX_FLAGS:
-		hints->rx_attr->op_flags = value;
-		break;
-	case RMA_IOV:
-		hints->tx_attr->rma_iov_limit = value;
-		break;
-	case CNTR_CNT:
-		hints->domain_attr->cntr_cnt = value;
-		break;
-	case TX_CTX:
-		hints->ep_attr->tx_ctx_cnt = value;
-		break;
-	case RX_CTX:
-		hints->ep_attr->rx_ctx_cnt = value;
-		break;
-	case STX:
-		hints->domain_attr->max_ep_stx_ctx = value;
-		break;
-	case SRX:
-		hints->domain_attr->max_ep_srx_ctx = value;
-		break;
-	case PROGRESS:
-		hints->domain_attr->data_progress = value;
-		break;
-	case DOMAIN_CAPS:
-		hints->domain_attr->caps = value;
-		break;
-	}
-}
+#define CAPS_FIELD DUO_HINT_INFO(true, caps)
+#define TX_CAPS DUO_HINT_SET(tx_attr, caps)
+#define TX_ORDER DUO_HINT_SET(tx_attr, msg_order)
+#define TX_COMP DUO_HINT_SET(tx_attr, comp_order)
+#define RX_CAPS DUO_HINT_SET(rx_attr, caps)
+#define RX_ORDER DUO_HINT_SET(rx_attr, msg_order)
+#define RX_COMP DUO_HINT_SET(rx_attr, comp_order)
+#define RX_FLAGS DUO_HINT_SET(rx_attr, op_flags)
+#define TYPE_FIELD DUO_HINT_MAX(ep_attr, type)
+#define TX_CTX DUO_HINT_MAX(ep_attr, tx_ctx_cnt)
+#define RX_CTX DUO_HINT_MAX(ep_attr, rx_ctx_cnt)
+#define RMA_IOV DUO_HINT_MAX(tx_attr, rma_iov_limit)
+#define INJECT DUO_HINT_MAX(tx_attr, inject_size)
+#define TX_IOV DUO_HINT_MAX(tx_attr, iov_limit)
+#define RX_IOV DUO_HINT_MAX(rx_attr, iov_limit)
+#define CNTR_CNT DUO_HINT_MAX(domain_attr, cntr_cnt)
+#define CQ_DATA DUO_HINT_MAX(domain_attr, cq_data_size)
+#define PROGRESS DUO_HINT_MAX(domain_attr, data_progress)
+#define STX DUO_HINT_MAX(domain_attr, max_ep_stx_ctx)
+#define SRX DUO_HINT_MAX(domain_attr, max_ep_srx_ctx)
+#define DOMAIN_CAPS DUO_HINT_SET(domain_attr, caps)
 
 static const struct {
 	const char *name;
-	enum field field;
+	struct duo_hint field;
 	uint64_t value;
 	int ret;
 } hint_cases[] = {
@@ -119,7 +77,7 @@ UNIT_CASE("hints", info_setup, info_teardown);
 
 UNIT_ROUNDS(hints_supported, 0, ARRAY_SIZE(hint_cases))
 {
-	hint_set(hint_cases[_i].field, hint_cases[_i].value);
+	info_set(hints, &hint_cases[_i].field, hint_cases[_i].value);
 	ck_assert_msg(duo_hints_supported(hints) == hint_cases[_i].ret, "%s",
 		      hint_cases[_i].name);
 }
@@ -158,7 +116,7 @@ UNIT_TEST(no_hints)
 
 static const struct {
 	const char *name;
-	enum field field;
+	struct duo_hint field;
 	uint64_t value;
 	int ret;
 } taken_cases[] = {
@@ -184,7 +142,7 @@ static const struct {
 UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
 {
 	ck_assert_int_eq(duo_info_restrict(info), 0);
-	hint_set(taken_cases[_i].field, taken_cases[_i].value);
+	info_set(hints, &taken_cases[_i].field, taken_cases[_i].value);
 	ck_assert_msg(duo_info_satisfies(info, hints) == taken_cases[_i].ret,
 		      "%s", taken_cases[_i].name);
 }
@@ -261,41 +219,31 @@ UNIT_TEST(core_without_tags)
 static const struct {
 	const char *name;
 	size_t core, ours;
-	int which;
+	struct duo_hint field;
 } limit_cases[] = {
-	{ "inject_size above shm's", 65536, 4096, 0 },
-	{ "inject_size below shm's", 32, 32, 0 },
-	{ "inject_size none", 0, 0, 0 },
-	{ "tx iov_limit above shm's", 16, 4, 1 },
-	{ "tx iov_limit below shm's", 2, 2, 1 },
-	{ "rx iov_limit above shm's", 16, 4, 2 },
-	{ "rx iov_limit below shm's", 1, 1, 2 },
-	{ "cq_data_size below shm's", 4, 4, 3 },
-	{ "cq_data_size above shm's", 16, 8, 3 },
+	{ "inject_size above shm's", 65536, 4096, INJECT },
+	{ "inject_size below shm's", 32, 32, INJECT },
+	{ "inject_size none", 0, 0, INJECT },
+	{ "tx iov_limit above shm's", 16, 4, TX_IOV },
+	{ "tx iov_limit below shm's", 2, 2, TX_IOV },
+	{ "rx iov_limit above shm's", 16, 4, RX_IOV },
+	{ "rx iov_limit below shm's", 1, 1, RX_IOV },
+	{ "cq_data_size below shm's", 4, 4, CQ_DATA },
+	{ "cq_data_size above shm's", 16, 8, CQ_DATA },
 };
-
-static size_t *limit_of(struct fi_info *of, int which)
-{
-	size_t *const limit[] = {
-		&of->tx_attr->inject_size, &of->tx_attr->iov_limit,
-		&of->rx_attr->iov_limit, &of->domain_attr->cq_data_size,
-	};
-
-	return limit[which];
-}
 
 UNIT_ROUNDS(hints_beyond_limits_are_rejected, 0, ARRAY_SIZE(limit_cases))
 {
 	const char *name = limit_cases[_i].name;
-	size_t *wanted = limit_of(hints, limit_cases[_i].which);
+	const struct duo_hint *field = &limit_cases[_i].field;
 
-	*limit_of(info, limit_cases[_i].which) = limit_cases[_i].core;
+	info_set(info, field, limit_cases[_i].core);
 	ck_assert_int_eq(duo_info_restrict(info), 0);
-	*wanted = limit_cases[_i].ours;
+	info_set(hints, field, limit_cases[_i].ours);
 	ck_assert_msg(duo_info_satisfies(info, hints) == 0, "%s", name);
 	logged_level = FI_LOG_INFO;
 	logged_lines = 0;
-	++*wanted;
+	info_set(hints, field, limit_cases[_i].ours + 1);
 	ck_assert_msg(duo_info_satisfies(info, hints) == -FI_ENODATA, "%s",
 		      name);
 	ck_assert_int_eq(logged_lines, 1);

@@ -113,20 +113,6 @@ UNIT_TEST(domain_without_info_is_rejected)
 	ck_assert_int_eq(fi_domain(fabric, NULL, &domain, NULL), -FI_EINVAL);
 }
 
-static void with_nothing(void)
-{
-}
-
-static void with_msg_ep(void)
-{
-	info->ep_attr->type = FI_EP_MSG;
-}
-
-static void with_dgram(void)
-{
-	info->ep_attr->type = FI_EP_DGRAM;
-}
-
 static void with_direct(void)
 {
 	free(info->fabric_attr->name);
@@ -151,85 +137,59 @@ static void with_needed_prefix(void)
 	of_core("verbs");
 }
 
-static void with_collectives(void)
-{
-	info->caps |= FI_COLLECTIVE;
-}
+#define CORE_CAPS (FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE | \
+		   FI_LOCAL_COMM | FI_REMOTE_COMM)
+/* capabilities that cores list for each domain, but reject when used */
+#define DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
-static void with_buffers(void)
-{
-	info->tx_attr->iov_limit = DUO_IOV_LIMIT + 1;
-}
-
-static void with_rx_buffers(void)
-{
-	info->rx_attr->iov_limit = DUO_IOV_LIMIT + 1;
-}
-
-static void with_contexts(void)
-{
-	info->ep_attr->tx_ctx_cnt = 2;
-}
-
-static void with_shared_rx(void)
-{
-	info->ep_attr->rx_ctx_cnt = FI_SHARED_CONTEXT;
-}
-
-static void with_inject(void)
-{
-	info->tx_attr->inject_size = 1 << 16;
-}
-
-static void with_queue(void)
-{
-	info->tx_attr->size = 1 << 16;
-}
-
-/* Sets capabilities that cores list for each domain, but reject when used. */
-static void with_domain_calls(void)
-{
-	info->domain_attr->caps = FI_LOCAL_COMM | FI_REMOTE_COMM |
-				  FI_AV_USER_ID | FI_SHARED_AV | FI_PEER;
-}
-
-static void with_domain_caps(void)
-{
-	info->domain_attr->caps |= 1ULL << 60;
-}
+/* no change: the value that info_of_core() stores */
+#define UNCHANGED DUO_HINT_INFO(true, caps), CORE_CAPS
 
 /*
- * Changes of the core's info. "why" is the logged cause if the domain stays the
- * core's; NULL: ofi_duo replaces the domain.
+ * Changes of the core's info: a field and its value, and a function. "why" is
+ * the logged cause if the domain stays the core's; NULL: ofi_duo replaces the
+ * domain.
  */
 static const struct {
 	const char *name;
+	struct duo_hint field;
+	uint64_t value;
 	void (*change)(void);
 	const char *why;
 } infos[] = {
-	{ "all that near has", with_nothing, NULL },
-	{ "larger injects", with_inject, NULL },
-	{ "more in flight", with_queue, NULL },
-	{ "calls of a domain", with_domain_calls, NULL },
-	{ "FI_MSG_PREFIX of efa", with_prefix, NULL },
-	{ "FI_MSG_PREFIX of others", with_needed_prefix,
+	{ "all that near has", UNCHANGED, NULL, NULL },
+	{ "larger injects", DUO_HINT_MAX(tx_attr, inject_size), 1 << 16, NULL,
+	  NULL },
+	{ "more in flight", DUO_HINT_MAX(tx_attr, size), 1 << 16, NULL, NULL },
+	{ "calls of a domain", DUO_HINT_SET(domain_attr, caps),
+	  FI_LOCAL_COMM | FI_REMOTE_COMM | DOMAIN_CALLS, NULL, NULL },
+	{ "FI_MSG_PREFIX of efa", UNCHANGED, with_prefix, NULL },
+	{ "FI_MSG_PREFIX of others", UNCHANGED, with_needed_prefix,
 	  "the core verbs: mode has FI_MSG_PREFIX" },
-	{ "connected endpoints", with_msg_ep, "type is not FI_EP_RDM" },
-	{ "datagrams", with_dgram, "type is not FI_EP_RDM" },
-	{ "efa-direct", with_direct, "efa-direct" },
-	{ "FI_COLLECTIVE", with_collectives, "the core efa: caps is 0x" },
-	{ "more buffers to send", with_buffers,
+	{ "connected endpoints", DUO_HINT_MAX(ep_attr, type), FI_EP_MSG, NULL,
+	  "type is not FI_EP_RDM" },
+	{ "datagrams", DUO_HINT_MAX(ep_attr, type), FI_EP_DGRAM, NULL,
+	  "type is not FI_EP_RDM" },
+	{ "efa-direct", UNCHANGED, with_direct, "efa-direct" },
+	{ "FI_COLLECTIVE", DUO_HINT_INFO(true, caps), CORE_CAPS | FI_COLLECTIVE,
+	  NULL, "the core efa: caps is 0x" },
+	{ "more buffers to send", DUO_HINT_MAX(tx_attr, iov_limit),
+	  DUO_IOV_LIMIT + 1, NULL,
 	  "tx_attr->iov_limit is 0x5, ofi_duo supports 0x4" },
-	{ "more buffers to receive", with_rx_buffers, "rx_attr->iov_limit" },
-	{ "two transmit contexts", with_contexts, "ep_attr->tx_ctx_cnt" },
-	{ "a shared receive context", with_shared_rx, "ep_attr->rx_ctx_cnt" },
-	{ "a capability of the domain", with_domain_caps, "domain_attr->caps" },
+	{ "more buffers to receive", DUO_HINT_MAX(rx_attr, iov_limit),
+	  DUO_IOV_LIMIT + 1, NULL, "rx_attr->iov_limit" },
+	{ "two transmit contexts", DUO_HINT_MAX(ep_attr, tx_ctx_cnt), 2, NULL,
+	  "ep_attr->tx_ctx_cnt" },
+	{ "a shared receive context", DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
+	  FI_SHARED_CONTEXT, NULL, "ep_attr->rx_ctx_cnt" },
+	{ "a capability of the domain", DUO_HINT_SET(domain_attr, caps),
+	  FI_LOCAL_COMM | FI_REMOTE_COMM | 1ULL << 60, NULL,
+	  "domain_attr->caps" },
 };
 
 static void info_of_core(void)
 {
-	info->caps = FI_MSG | FI_TAGGED | FI_SEND | FI_RECV | FI_SOURCE |
-		     FI_LOCAL_COMM | FI_REMOTE_COMM;
+	info->caps = CORE_CAPS;
 	info->tx_attr->caps = FI_MSG | FI_TAGGED | FI_SEND;
 	info->rx_attr->caps = FI_MSG | FI_TAGGED | FI_RECV | FI_SOURCE;
 	info->tx_attr->msg_order = info->rx_attr->msg_order = FI_ORDER_SAS;
@@ -248,7 +208,9 @@ UNIT_LOOP(domain_is_replaced_if_near_supports_it, 0, ARRAY_SIZE(infos))
 {
 	ck_assert_int_eq(install(), 0);
 	info_of_core();
-	infos[_i].change();
+	info_set(info, &infos[_i].field, infos[_i].value);
+	if (infos[_i].change)
+		infos[_i].change();
 	logged_level = FI_LOG_INFO;
 	ck_assert_int_eq(fi_domain(fabric, info, &domain, NULL), 0);
 	ck_assert_msg(is_ours(domain) == !infos[_i].why, "%s", infos[_i].name);
