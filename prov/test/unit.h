@@ -57,6 +57,14 @@ static inline int unit_reserve(const char *dir, const void *addr, size_t len,
 	return ret ? ret : duo_registry_reserve(dir, addr, len, false, pub);
 }
 
+/* unit_reserve(), and makes the record visible. Asserts success. */
+static inline void unit_publish(const char *dir, const void *addr, size_t len,
+				struct duo_publication *pub)
+{
+	ck_assert_int_eq(unit_reserve(dir, addr, len, pub), 0);
+	ck_assert_int_eq(duo_registry_ready(pub), 0);
+}
+
 /* lets unit_lookup() accept records of any pid namespace */
 extern bool unit_any_pid_ns;
 /* Looks up the record of a core address, as another process would. */

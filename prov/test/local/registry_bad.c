@@ -26,8 +26,7 @@ static void setup(void)
 	int fd;
 
 	dir = unit_dir_make();
-	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	unit_publish(dir, "peer", 4, &pub);
 	fd = open(pub.path, O_RDONLY);
 	ck_assert_int_eq(read(fd, record, sizeof(record)), RECORD_SIZE);
 	close(fd);

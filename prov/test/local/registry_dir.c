@@ -36,8 +36,7 @@ static void teardown(void)
 
 static void publish(void)
 {
-	ck_assert_int_eq(unit_reserve(dir, "a", 1, &pub), 0);
-	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	unit_publish(dir, "a", 1, &pub);
 }
 
 static int lock(enum duo_registry_lock_mode mode)

@@ -52,30 +52,37 @@ static bool region_exists(const char *peer_name)
 
 /*
  * Child: publishes "peer" with a region, writes the region's name to the pipe,
- * and waits to be killed.
+ * and waits to be killed. If `orphan` is not NULL, forks a child, and writes
+ * its pid to the pipe.
  */
-static void child_main(bool ready)
+static void child_main(bool ready, const pid_t *orphan)
 {
 	struct duo_publication pub;
+	pid_t pid;
 
 	if (unit_reserve(dir, "peer", 4, &pub))
 		_exit(1);
 	unit_region_make(pub.peer_name);
 	if (ready && duo_registry_ready(&pub))
 		_exit(1);
-	if (write(report[1], pub.peer_name, sizeof(pub.peer_name)) < 0)
+	pid = orphan ? fork() : -1;
+	if (pid && (write(report[1], pub.peer_name, sizeof(name)) < 0 ||
+		    (orphan && write(report[1], &pid, sizeof(pid)) < 0)))
 		_exit(1);
 	for (;;)
 		pause();
 }
 
-static pid_t child_start(bool ready)
+static pid_t child_start(bool ready, pid_t *orphan)
 {
 	pid_t child = fork();
 
 	if (!child)
-		child_main(ready);
+		child_main(ready, orphan);
 	ck_assert_int_eq(read(report[0], name, sizeof(name)), sizeof(name));
+	if (orphan)
+		ck_assert_int_eq(read(report[0], orphan, sizeof(*orphan)),
+				 sizeof(*orphan));
 	return child;
 }
 
@@ -85,7 +92,7 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 {
 	struct duo_publication pub;
 	char region[DUO_TRANSPORT_NAME_MAX];
-	pid_t child = child_start(true);
+	pid_t child = child_start(true, NULL);
 
 	memcpy(region, name, sizeof(region));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
@@ -105,7 +112,7 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 UNIT_TEST(reserved_record_of_dead_owner_is_swept)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
-	pid_t child = child_start(false);
+	pid_t child = child_start(false, NULL);
 
 	memcpy(region, name, sizeof(region));
 	ck_assert_uint_eq(unit_sweep(dir), 1);
@@ -138,27 +145,9 @@ UNIT_TEST(empty_record_of_dead_owner_is_swept)
 UNIT_TEST(inherited_lock_does_not_keep_record)
 {
 	char region[DUO_TRANSPORT_NAME_MAX];
-	struct duo_publication pub;
-	pid_t child = fork(), orphan;
+	pid_t orphan, child = child_start(true, &orphan);
 
-	if (!child) {
-		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-		unit_region_make(pub.peer_name);
-		ck_assert_int_eq(duo_registry_ready(&pub), 0);
-		orphan = fork();
-		if (!orphan)
-			for (;;)
-				pause();
-		ck_assert_int_gt(write(report[1], pub.peer_name,
-				       sizeof(pub.peer_name)), 0);
-		ck_assert_int_gt(write(report[1], &orphan, sizeof(orphan)), 0);
-		for (;;)
-			pause();
-	}
-	ck_assert_int_eq(read(report[0], region, sizeof(region)),
-			 sizeof(region));
-	ck_assert_int_eq(read(report[0], &orphan, sizeof(orphan)),
-			 sizeof(orphan));
+	memcpy(region, name, sizeof(region));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
@@ -194,12 +183,11 @@ static void free_files(void)
  */
 UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 {
-	pid_t child = child_start(true);
+	pid_t child = child_start(true, NULL);
 	struct duo_publication own;
 	int lock;
 
-	ck_assert_int_eq(unit_reserve(dir, "own", 3, &own), 0);
-	ck_assert_int_eq(duo_registry_ready(&own), 0);
+	unit_publish(dir, "own", 3, &own);
 	lock = duo_registry_lock(dir, DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(lock, 0);
 	use_files(_i);
@@ -220,13 +208,12 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
  */
 UNIT_LOOP(lookup_without_descriptors_is_repeated, 0, 4)
 {
-	pid_t child = child_start(true);
+	pid_t child = child_start(true, NULL);
 	char found[DUO_TRANSPORT_NAME_MAX];
 	struct duo_publication own;
 	enum fi_duo_reason reason;
 
-	ck_assert_int_eq(unit_reserve(dir, "own", 3, &own), 0);
-	ck_assert_int_eq(duo_registry_ready(&own), 0);
+	unit_publish(dir, "own", 3, &own);
 	use_files(_i);
 	reason = duo_registry_lookup("peer", 4, &own, found);
 	free_files();
@@ -261,8 +248,7 @@ UNIT_LOOP(sweep_removes_only_ofi_duo_regions, 0, ARRAY_SIZE(region_cases))
 
 	if (real)
 		unit_region_make(region);
-	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	unit_publish(dir, "peer", 4, &pub);
 	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));
 	memset(record + RECORD_SHM_NAME, 0, DUO_TRANSPORT_NAME_MAX);

@@ -45,9 +45,7 @@ static void teardown(void)
 
 static void publish(uint64_t addr)
 {
-	ck_assert_int_eq(unit_reserve(dir, &addr, sizeof(addr), &pub[addr]),
-			 0);
-	ck_assert_int_eq(duo_registry_ready(&pub[addr]), 0);
+	unit_publish(dir, &addr, sizeof(addr), &pub[addr]);
 }
 
 static bool has(uint64_t addr)

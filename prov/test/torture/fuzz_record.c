@@ -57,8 +57,7 @@ static void record_input(const uint8_t *good)
 	/* a sweep may have removed the record as that of an exited process */
 	if (access(pub.path, F_OK)) {
 		duo_registry_withdraw(&pub);
-		ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-		ck_assert_int_eq(duo_registry_ready(&pub), 0);
+		unit_publish(dir, "peer", 4, &pub);
 	}
 }
 
@@ -69,8 +68,7 @@ static void record_round(void)
 	int fd, i;
 
 	dir = unit_dir_make();
-	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
-	ck_assert_int_eq(duo_registry_ready(&pub), 0);
+	unit_publish(dir, "peer", 4, &pub);
 	fd = open(pub.path, O_RDONLY);
 	ck_assert_int_eq(read(fd, good, sizeof(good)), RECORD_SIZE);
 	close(fd);
