@@ -156,41 +156,25 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side, with the lock of the registry's directory in shared
- * mode. If another process, probably stopped, holds the lock until the timeout,
- * opens the local side without the lock. The caller must not hold the domain's
- * locks.
- * Returns 0 or an error.
+ * Opens the local side, with the lock of the registry's directory in this mode.
+ * If the mode is exclusive, first sweeps the directory, and stores the number
+ * of live endpoints in *live. If it is shared, and another process, probably
+ * stopped, holds the lock until the timeout, opens the local side without the
+ * lock. The caller must not hold the domain's locks. Returns 0 or an error.
  */
-static int duo_local_open_shared(struct duo_ep *ep)
+static int duo_local_open_locked(struct duo_ep *ep,
+				 enum duo_registry_lock_mode mode, size_t *live)
 {
-	int ret, lock;
+	bool exclusive = mode == DUO_REGISTRY_EXCLUSIVE;
+	int ret, lock = duo_registry_lock(duo_params.registry_dir, mode);
 
-	lock = duo_registry_lock(duo_params.registry_dir,
-				 DUO_REGISTRY_SHARED);
-	if (lock < 0 && lock != -FI_ETIMEDOUT)
+	if (lock < 0 && (exclusive || lock != -FI_ETIMEDOUT))
 		return lock;
+	if (exclusive)
+		*live = duo_registry_sweep(lock, duo_transports);
 	ret = duo_local_open_av(ep);
 	if (lock >= 0)
 		duo_registry_unlock(lock);
-	return ret;
-}
-
-/*
- * Under the exclusive lock, sweeps the registry and then opens the local side.
- * Stores the number of live endpoints in *live. Returns 0 or an error.
- */
-static int duo_local_open_exclusive(struct duo_ep *ep, size_t *live)
-{
-	int ret, lock;
-
-	lock = duo_registry_lock(duo_params.registry_dir,
-				 DUO_REGISTRY_EXCLUSIVE);
-	if (lock < 0)
-		return lock;
-	*live = duo_registry_sweep(lock, duo_transports);
-	ret = duo_local_open_av(ep);
-	duo_registry_unlock(lock);
 	return ret;
 }
 
@@ -236,9 +220,9 @@ static bool duo_local_permitted(const struct duo_ep *ep)
 
 int duo_ep_open_local(struct duo_ep *ep)
 {
+	enum duo_registry_lock_mode mode;
 	size_t live = 0;
 	int ret, again;
-	bool exclusive;
 
 	if (ep->core.carries_nothing)
 		return duo_local_open_av(ep);
@@ -246,11 +230,13 @@ int duo_ep_open_local(struct duo_ep *ep)
 	    !duo_local_permitted(ep) || !duo_local_ordered(ep))
 		return 0;
 	duo_registry_tidy(duo_params.registry_dir, duo_transports);
-	exclusive = ep->domain->peer->exclusive_start;
-	ret = exclusive ? duo_local_open_exclusive(ep, &live) :
-			  duo_local_open_shared(ep);
-	if (!exclusive && (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE)) {
-		again = duo_local_open_exclusive(ep, &live);
+	mode = ep->domain->peer->exclusive_start ? DUO_REGISTRY_EXCLUSIVE :
+						   DUO_REGISTRY_SHARED;
+	ret = duo_local_open_locked(ep, mode, &live);
+	if (mode == DUO_REGISTRY_SHARED &&
+	    (ret == -FI_ENOSPC || ret == -FI_EADDRINUSE)) {
+		again = duo_local_open_locked(ep, DUO_REGISTRY_EXCLUSIVE,
+					      &live);
 		if (again != -FI_ETIMEDOUT)
 			ret = again;
 	}
