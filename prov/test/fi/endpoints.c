@@ -54,26 +54,22 @@ static void reach_many(struct fid_ep *ep, int count)
 	}
 }
 
+static void expect_send(struct fid_ep *ep, fi_addr_t addr,
+			enum fi_duo_path path)
+{
+	int before = fake.tx[path].count;
+	char context;
+
+	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
+	expect_entry(&context, FI_ADDR_NOTAVAIL);
+	ck_assert_int_eq(fake.tx[path].count, before + 1);
+}
+
 static void expect_shm_send(struct fid_ep *ep, fi_addr_t addr,
 			    const char *to)
 {
-	int before = fake.tx[FI_DUO_LOCAL].count;
-	char context;
-
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
-	expect_entry(&context, FI_ADDR_NOTAVAIL);
-	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, before + 1);
+	expect_send(ep, addr, FI_DUO_LOCAL);
 	ck_assert_str_eq(fake.tx[FI_DUO_LOCAL].name, to);
-}
-
-static void expect_core_send(struct fid_ep *ep, fi_addr_t addr)
-{
-	int before = fake.tx[FI_DUO_CORE].count;
-	char context;
-
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, &context), 0);
-	expect_entry(&context, FI_ADDR_NOTAVAIL);
-	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, before + 1);
 }
 
 UNIT_CASE("endpoints", fixture_setup, teardown);
@@ -137,8 +133,8 @@ UNIT_TEST(endpoints_of_process_use_core)
 
 	second = open_ep();
 	addr = peer_insert(fake.core.own_addr);
-	expect_core_send(fx.ep, addr);
-	expect_core_send(second, addr);
+	expect_send(fx.ep, addr, FI_DUO_CORE);
+	expect_send(second, addr, FI_DUO_CORE);
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NAMESPACE);
 	ck_assert_int_eq(fake.shm.inserted, 0);
 	close_ep(second);
@@ -155,10 +151,10 @@ UNIT_TEST(endpoints_choose_paths_independently)
 {
 	peer = peer_insert(1);
 	second = open_ep();
-	expect_core_send(fx.ep, peer);
+	expect_send(fx.ep, peer, FI_DUO_CORE);
 	name = peer_publish(1);
 	expect_shm_send(second, peer, name);
-	expect_core_send(fx.ep, peer);
+	expect_send(fx.ep, peer, FI_DUO_CORE);
 }
 
 /* An endpoint that only sends or only receives has one CQ, and uses shm. */
