@@ -16,7 +16,7 @@
 #include "av/av.h"
 #include "av/map.h"
 #include "av/route.h"
-#include "base/clock.h"
+#include "base/proc.h"
 #include "base/log.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"

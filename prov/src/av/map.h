@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <rdma/fi_duo.h>
 
-#include "base/clock.h"
+#include "base/proc.h"
 #include "obj/av.h"
 
 struct duo_ep;

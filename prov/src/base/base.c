@@ -4,7 +4,7 @@
 /* Defines the provider's name, and the parameters with their defaults. */
 
 #include "base/compat.h"
-#include "base/getinfo.h"
+#include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "near/near.h"

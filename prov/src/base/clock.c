@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include "base/clock.h"
 #include "base/proc.h"
 
 uint64_t duo_clock_us(void)

@@ -90,5 +90,11 @@ uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 /* Monotonic time: duo_now_ms() is coarse and cheap, duo_now_ns() exact */
 uint64_t duo_now_ms(void);
 uint64_t duo_now_ns(void);
+/*
+ * clock.c: the clocks of the data path, which unit tests replace. The second
+ * one is cheaper, and changes only every few milliseconds.
+ */
+uint64_t duo_clock_us(void);
+uint64_t duo_clock_coarse_ms(void);
 
 #endif /* DUO_PROC_H */

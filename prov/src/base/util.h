@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiler attributes, and allocation of whole cache lines. base/, the layer of
+ * Compiler attributes, and small functions for all layers. base/, the layer of
  * this file, calls no other layer. Cost of base/ on the data path: the lock, if
  * it is on, and a few reads of the clock.
  */

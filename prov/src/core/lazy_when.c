@@ -10,8 +10,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "core/lazy.h"
 #include "core/read.h"
 #include "core/when.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
+#include "base/proc.h"
 #include "base/enosys.h"
 #include "base/log.h"
 #include "cq/cq.h"

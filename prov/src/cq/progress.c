@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <rdma/fi_errno.h>
 
-#include "base/clock.h"
+#include "base/proc.h"
 #include "base/params.h"
 #include "core/lazy.h"
 #include "core/read.h"

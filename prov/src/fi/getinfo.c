@@ -13,7 +13,7 @@
 #include "fi/api.h"
 #include "fi/opened.h"
 #include "base/compat.h"
-#include "base/getinfo.h"
+#include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/none.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
-#include "base/getinfo.h"
+#include "base/hints.h"
 #include "base/params.h"
 #include "obj/cntr.h"
 #include "obj/domain.h"
