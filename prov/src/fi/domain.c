@@ -153,10 +153,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the local transport supports all kinds of device memory of this
- * process, and the application registers device memory (FI_MR_HMEM). Otherwise
- * logs the reason. All kinds must be supported, because all messages to a peer
- * take the same path. Over a core that carries no data
- * (duo_traits.carries_nothing), does not check the kinds.
+ * process, because all messages to a peer take the same path, and if the
+ * application registers device memory. Otherwise logs the reason. Over a core
+ * that carries no data, does not check the kinds.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The module of the hook: see docs/hook.md. With FI_HOOK=duo, libfabric calls
- * the hook for each fabric that the application opens. The application gets the
- * core's infos, names and addresses, but objects of ofi_duo. Passive endpoints,
- * event queues, and domains with a feature that ofi_duo does not support remain
- * objects of the core.
- */
+/* The module of the hook: docs/hook.md. */
 
 #include "config.h"
 
@@ -75,11 +69,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/*
- * Opens a domain of the core, and does not wrap it. fi_domain2() calls this
- * function only if its flags are not 0, and only providers pass flags. If the
- * flags are 0, fi_domain2() calls duo_hook_domain().
- */
+/* Opens a domain of the core. fi_domain2() with flags: only for providers. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -145,9 +135,8 @@ static bool duo_hook_wanted(void)
 }
 
 /*
- * Returns the hook's provider. Its getinfo is NULL, by which libfabric detects
- * a hook. Returns NULL if FI_HOOK does not name the hook, or if
- * duo_entry_core() has failed.
+ * Returns the hook's provider, or NULL. libfabric detects a hook by the getinfo
+ * NULL.
  */
 struct fi_provider *fi_prov_ini(void)
 {

@@ -53,13 +53,9 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 
 /*
  * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
- * hints have none. If the hints had no MR mode, efa's infos would lack
- * FI_REMOTE_READ, FI_REMOTE_WRITE, and the modes that efa requires. Does
- * nothing
- * - if the hints request only messages
- * - in API versions before 1.5
- * - for the core "none" (core/none.h): its infos would then require modes that
- *   it does not need
+ * hints have none. Otherwise efa's infos would lack FI_REMOTE_READ,
+ * FI_REMOTE_WRITE, and the modes that efa requires. The infos of the core
+ * "none" would require all these modes.
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -104,10 +100,7 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
-/*
- * If this module is the provider near, removes the core's name from the info,
- * so that libfabric stores the module's name.
- */
+/* In the provider near: makes libfabric store the module's name in the info. */
 static void duo_info_drop_name(struct fi_info *info)
 {
 	if (!duo_params.core)
@@ -196,16 +189,13 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the providers that the call of fi_getinfo() requests,
- * separated by commas. Their source is the first of these that is set; a source
- * with the value "ofi_duo" counts as not set:
- * - the provider name in the hints
- * - FI_PROVIDER, except a list of excluded providers (^)
- * - the core of the fabric in the hints
- * - the parameter "cores"
- *
- * Stores true in *named for the first two sources: their names are stacks of
- * providers, such as "efa;ofi_duo". Stores false for the other two: their names
- * are cores, such as "efa". The caller must free the text. NULL: no memory.
+ * separated by commas. The caller must free the text. NULL: no memory. Their
+ * source is the first of these that is set, and is not "ofi_duo":
+ * - the provider name in the hints, or else FI_PROVIDER, except a list of
+ *   excluded providers (^). *named is true: the names are stacks of providers,
+ *   such as "efa;ofi_duo"
+ * - the core of the fabric in the hints, or else the parameter "cores". *named
+ *   is false: the names are cores, such as "efa"
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -225,10 +215,8 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the core's name for `stack`, a name from duo_wanted(). The caller
- * must free the result. NULL: the stack is not for this module, or no memory.
- * named: the value that duo_wanted() has stored in *named. If it is false,
- * `stack` is the core's name.
+ * Returns the core's name for a name from duo_wanted(). The caller must free
+ * the result. NULL: the name is not for this module, or no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {

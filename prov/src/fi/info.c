@@ -190,11 +190,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/*
- * Fields that duo_info_keeps() compares. In rows with DUO_HINT_INFO and
- * DUO_HINT_SET, ofi_duo must support each bit of the core's value. In rows with
- * DUO_HINT_MAX, the limit of ofi_duo must not be below the limit of the core.
- */
+/* fields of a core's info that must be within ofi_duo's, for the hook */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -209,10 +205,7 @@ static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_SET(domain_attr, caps),
 };
 
-/*
- * Capabilities for calls that ofi_duo rejects. duo_info_keeps() does not
- * require these, because most applications do not make these calls.
- */
+/* capabilities for calls that ofi_duo rejects, and few applications make */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
 static bool duo_info_left(const struct fi_info *info, const char *why)
@@ -224,10 +217,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/*
- * True if ofi_duo supports all features of `info`, an info of the core. ours: a
- * copy of `info`; this function restricts the copy to ofi_duo's features.
- */
+/* duo_info_kept(). Restricts `ours`, a copy of `info`. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -276,10 +266,7 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/*
- * Fields that duo_hints_supported() checks. If the hints do not request
- * messages, it checks only the first field.
- */
+/* if the hints do not request messages: only the first field */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),

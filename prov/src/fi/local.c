@@ -8,8 +8,6 @@
  * Processes that start at the same time share the lock of the registry's
  * directory. After -FI_ENOSPC or -FI_EADDRINUSE (the record's file exists), a
  * process takes the lock exclusively, sweeps the directory, and tries again.
- * With duo_transport.exclusive_start, the first attempt already takes the lock
- * exclusively.
  */
 
 #include <errno.h>

@@ -66,9 +66,8 @@ static int duo_mr_close(struct fid *fid)
 	 */
 	if (!duo_device_unlist(mr))
 		/*
-		 * The region has further registrations: duo_device_list().
-		 * Another thread may close the last of them and so free mr.
-		 * Therefore mr must not be accessed any more.
+		 * the region has further registrations; another thread may
+		 * close the last of them and so free mr
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);

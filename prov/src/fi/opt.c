@@ -13,7 +13,6 @@
 /* value of FI_OPT_MIN_MULTI_RECV if the core lacks the option, bytes */
 #define DUO_MIN_MULTI_RECV 64
 
-/* Sets the default flags of receives. */
 static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
 {
 	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
@@ -57,7 +56,6 @@ int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
 	return 0;
 }
 
-/* Sets a new endpoint's options. */
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_space);

@@ -3,24 +3,9 @@
 
 /*
  * Finds or creates the user's directory in the base directory, which the caller
- * names. Directories have random names, because one user may have a different
- * user name and id in each user namespace. A directory is the user's if the
- * kernel reports the user as its owner; no other user can create such a
- * directory.
- *
- * All processes of a user must use the same directory, although they may create
- * and remove directories at the same time:
- * - A directory under construction has the sticky bit. Its maker, the process
- *   that has created it, holds its lock.
- * - The maker scans for other directories of the user. If there are none, it
- *   clears the sticky bit: its directory is finished.
- * - If the maker finds a finished directory, or one under construction with a
- *   lower name, it removes its own directory.
- * - If all other directories are under construction and have higher names, the
- *   maker waits for the lock of the lowest one, and then scans again.
- * - At most one of two makers finishes its directory: the one with the later
- *   mkdir() finds the other's directory, and no maker removes a finished one.
- * - There is no deadlock: a maker waits only for locks of higher names.
+ * names, so that all processes of a user use the same directory: see
+ * docs/registry.md. Until a directory is finished, it has the sticky bit, and
+ * its maker, the process that has created it, holds its lock.
  */
 
 #include <dirent.h>
@@ -161,7 +146,8 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 
 /*
  * Finishes the directory that this process has created, or removes it if the
- * user has another directory that is finished or has a lower name. fd: the
+ * user has another directory that is finished or has a lower name. Waits only
+ * for higher names, so that makers do not wait for each other. fd: the
  * directory, whose lock the caller holds. Returns 0 or an error. -FI_EPERM: the
  * file system has no owners or modes, so the directory is not private.
  */

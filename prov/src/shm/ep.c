@@ -28,9 +28,8 @@ static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
 /*
- * Returns the reason why shm cannot be used; NULL: it can. libfabric must have
- * the version that ofi_duo was built for, because the structures of fi_peer(3)
- * may differ between versions.
+ * Returns the reason why shm cannot be used; NULL: it can. The structures of
+ * fi_peer(3) differ between versions.
  */
 static const char *duo_shm_excluded(void)
 {
@@ -67,9 +66,9 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Warns that fi_getinfo() has returned no shm provider. The result ret is
- * -FI_ENODATA for all reasons, so the warning has the probable one: /dev/shm is
- * too small. The provider requires 16 MiB of /dev/shm per CPU.
+ * Warns that fi_getinfo() has returned no shm provider. The error does not tell
+ * the reason, so the warning has the probable one: /dev/shm is too small. The
+ * provider requires 16 MiB of /dev/shm per CPU.
  */
 static void duo_shm_warn_missing(int ret)
 {

@@ -191,9 +191,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm 2.0 to
- * 2.6 maps the region at the first send to the peer. If mmap() fails then, each
- * send returns -FI_EAGAIN, or shm accesses memory at the address MAP_FAILED.
+ * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm cannot
+ * handle a failure at the first send: docs/registry.md, *Mapping*.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -250,11 +249,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 
 /*
  * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL: not
- * possible, for the reason that is stored in *reason.
- *
- * Rejects endpoints of this process: when the AV closes, shm 2.5 and newer read
- * the regions of all peers. A closed peer in this process has unmapped its
- * region, so the read would crash.
+ * possible, for the reason that is stored in *reason. Rejects endpoints of this
+ * process, whose regions shm might read after they have been unmapped.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)

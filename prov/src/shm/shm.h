@@ -19,7 +19,7 @@
 #define DUO_SHM_REGION (16 << 20)	/* maximum size of a region, bytes */
 #define DUO_SHM_TAKES "16 MiB of " DUO_DEV_SHM
 #define DUO_SHM_PEERS 256	/* maximum number of peers in an AV of shm */
-/* maximum number of endpoints of a user on a host: see struct duo_shm */
+/* maximum number of endpoints of a user on a host: docs/registry.md */
 #define DUO_SHM_ENDPOINTS 250
 /* maximum number of pending operations in each direction */
 #define DUO_SHM_QUEUE 1024
@@ -34,16 +34,7 @@
 
 struct duo_cntr;
 
-/*
- * Each endpoint has its own AV of shm, with space for 256 peers. shm 2.0 to 2.6
- * adds each connecting peer to the AV, and fi_av_remove() frees no space. If
- * the AV is full, shm overwrites the entry of another peer, and then sends data
- * to the wrong process.
- *
- * So the registry counts the endpoints that a user opens over shm on this host
- * (duo_registry_count_ep()). If the count exceeds DUO_SHM_ENDPOINTS, further
- * endpoints use only the core.
- */
+/* Each endpoint has its own AV of shm, with space for 256 peers. */
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
