@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <rdma/fabric.h>
 
+#include "base/util.h"
+
 /*
  * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.7. With them,
  * libfabric does not filter infos by FI_PROVIDER. With FI_PROVIDER
@@ -76,10 +78,8 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 /* True if no field of the hints exceeds the info. Otherwise logs the first. */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
-#define DUO_HINTS_BEYOND(hints, info, table) \
-	duo_hints_beyond(hints, info, table, sizeof(table) / sizeof(*(table)))
 #define DUO_HINTS_WITHIN(hints, info, table) \
-	duo_hints_within(hints, info, table, sizeof(table) / sizeof(*(table)))
+	duo_hints_within(hints, info, table, DUO_COUNT(table))
 
 /*
  * Logs that fi_getinfo() returns no info because of the value `requested` of a

@@ -231,7 +231,8 @@ static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 		return duo_info_left(info, why);
 	duo_info_restrict(ours);
 	ours->domain_attr->caps |= FI_REMOTE_COMM | DUO_DOMAIN_CALLS;
-	beyond = DUO_HINTS_BEYOND(info, ours, duo_kept_fields);
+	beyond = duo_hints_beyond(info, ours, duo_kept_fields,
+				  DUO_COUNT(duo_kept_fields));
 	if (!beyond.field)
 		return true;
 	snprintf(text, sizeof(text), "%s is 0x%" PRIx64

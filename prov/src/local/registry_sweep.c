@@ -20,17 +20,6 @@
 
 #define DUO_SWEEP_INTERVAL_S 1
 
-static void duo_record_reap(int dir, const char *name,
-			    const struct duo_record *record,
-			    const struct duo_transport *peer)
-{
-	if (peer->reap)
-		peer->reap(record->peer_name);
-	unlinkat(dir, name, 0);
-	DUO_INFO(AV, "removed %s of exited process %d, and its memory\n", name,
-		 record->pid);
-}
-
 /*
  * Removes a record that is incomplete or of another version, if its file is not
  * locked: then the owner has failed.
@@ -56,18 +45,22 @@ static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
 	struct duo_record record;
-	size_t live = 0;
-	int fd = duo_record_open(dir, name, &record);
+	int ret, fd = duo_record_open(dir, name, &record);
 
-	if (fd >= 0) {
-		live = duo_record_check(fd, &record, pid_ns) != -ESRCH;
-		if (!live)
-			duo_record_reap(dir, name, &record, peers[record.peer]);
-		close(fd);
-	} else if (fd == -FI_EPROTO || strchr(name, '.')) {
+	if (fd == -FI_EPROTO || (fd < 0 && strchr(name, '.')))
 		duo_record_sweep_unread(dir, name);
+	if (fd < 0)
+		return 0;
+	ret = duo_record_check(fd, &record, pid_ns);
+	if (ret == -ESRCH) {
+		if (peers[record.peer]->reap)
+			peers[record.peer]->reap(record.peer_name);
+		unlinkat(dir, name, 0);
+		DUO_INFO(AV, "removed %s of exited process %d, and its "
+			 "memory\n", name, record.pid);
 	}
-	return live;
+	close(fd);
+	return ret != -ESRCH;
 }
 
 /* True for the name of a record, also of one that is not ready yet. */
@@ -118,18 +111,12 @@ static bool duo_sweep_due(int dir)
 		now < st.st_atim.tv_sec);
 }
 
-static void duo_sweep_done(int dir)
-{
-	const struct timespec times[2] = {
-		{ .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT },
-	};
-
-	futimens(dir, times);
-}
-
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers)
 {
+	const struct timespec now[2] = {
+		{ .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_OMIT },
+	};
 	int dir = duo_registry_open(base, NULL);
 
 	if (dir < 0)
@@ -138,7 +125,7 @@ void duo_registry_tidy(const char *base,
 		/* another process may have swept since the first test */
 		if (duo_sweep_due(dir)) {
 			duo_registry_sweep(dir, peers);
-			duo_sweep_done(dir);
+			futimens(dir, now);
 		}
 		flock(dir, LOCK_UN);
 	}
