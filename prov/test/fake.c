@@ -9,31 +9,23 @@
 
 struct fake fake;
 static LIST_HEAD(, fake_obj) fake_objs;
+static struct fake_msg_list *const fake_msgs[] = {
+	&fake.core.posted, &fake.core.unexp, &fake.core.claimed,
+	&fake.shm.incoming, &fake.shm.queued, &fake.shm.started,
+};
 
 void fake_init(void)
 {
+	size_t i;
+
 	memset(&fake, 0, sizeof(fake));
 	LIST_INIT(&fake_objs);
-	TAILQ_INIT(&fake.core.posted);
-	TAILQ_INIT(&fake.core.unexp);
-	TAILQ_INIT(&fake.core.claimed);
+	for (i = 0; i < ARRAY_SIZE(fake_msgs); i++)
+		TAILQ_INIT(fake_msgs[i]);
 	STAILQ_INIT(&fake.core.events);
 	STAILQ_INIT(&fake.core.late);
 	LIST_INIT(&fake.shm.maps);
-	TAILQ_INIT(&fake.shm.incoming);
-	TAILQ_INIT(&fake.shm.queued);
-	TAILQ_INIT(&fake.shm.started);
 	fake.core.own_addr = 1000;
-}
-
-static void fake_free_list(struct fake_msg_list *list)
-{
-	struct fake_msg *msg;
-
-	while ((msg = TAILQ_FIRST(list))) {
-		TAILQ_REMOVE(list, msg, link);
-		free(msg);
-	}
 }
 
 static void fake_free_events(struct fake_event_list *list)
@@ -49,13 +41,15 @@ static void fake_free_events(struct fake_event_list *list)
 void fake_fini(void)
 {
 	struct fake_obj *obj;
+	struct fake_msg *msg;
+	size_t i;
 
-	fake_free_list(&fake.core.posted);
-	fake_free_list(&fake.core.unexp);
-	fake_free_list(&fake.core.claimed);
-	fake_free_list(&fake.shm.incoming);
-	fake_free_list(&fake.shm.queued);
-	fake_free_list(&fake.shm.started);
+	for (i = 0; i < ARRAY_SIZE(fake_msgs); i++) {
+		while ((msg = TAILQ_FIRST(fake_msgs[i]))) {
+			TAILQ_REMOVE(fake_msgs[i], msg, link);
+			free(msg);
+		}
+	}
 	fake_free_events(&fake.core.events);
 	fake_free_events(&fake.core.late);
 	while ((obj = LIST_FIRST(&fake_objs))) {
