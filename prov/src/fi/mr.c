@@ -55,8 +55,7 @@ static int duo_mr_close(struct fid *fid)
 			 PRIx64 ": fi_close returns -FI_EBUSY, because RMA or "
 			 "a message from or to it is pending. Read its "
 			 "completion first, or close the endpoint\n",
-			 mr->mr_fid.key,
-			 mr->region.memory);
+			 mr->mr_fid.key, mr->region.memory);
 		return -FI_EBUSY;
 	}
 	/*
