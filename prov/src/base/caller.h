@@ -43,7 +43,11 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 	return sizeof(struct fi_cq_err_entry);
 }
 
-/* Returns the size of struct fi_mr_attr in an API version, bytes. */
+/*
+ * Returns the size of struct fi_mr_attr in an API version, bytes, without
+ * base_mr: ofi_duo does not support sub-regions, and libfabric's hooks (2.0 to
+ * 2.6) leave base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
+ */
 static inline size_t duo_caller_mr(uint32_t version)
 {
 	if (FI_VERSION_LT(version, FI_VERSION(1, 5)))
@@ -55,9 +59,7 @@ static inline size_t duo_caller_mr(uint32_t version)
 		return offsetof(struct fi_mr_attr, hmem_data);
 	if (FI_VERSION_LT(version, FI_VERSION(1, 22)))
 		return offsetof(struct fi_mr_attr, page_size);
-	if (FI_VERSION_LT(version, FI_VERSION(2, 0)))
-		return offsetof(struct fi_mr_attr, base_mr);
-	return sizeof(struct fi_mr_attr);
+	return offsetof(struct fi_mr_attr, base_mr);
 #else
 	return offsetof(struct fi_mr_attr, device) +
 	       sizeof(((struct fi_mr_attr *)NULL)->device);

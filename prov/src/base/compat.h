@@ -75,11 +75,6 @@ static inline uint32_t duo_api_version(uint32_t version)
 #if FI_MAJOR_VERSION >= 2
 #include <rdma/providers/fi_peer.h>
 
-/* Returns &attr->base_mr; NULL if libfabric's structure has no such field. */
-static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
-{
-	return &attr->base_mr;
-}
 #else
 /*
  * With libfabric 1.x, ofi_duo does not support shm (the build has shm/none.c):
@@ -90,11 +85,6 @@ static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
 #endif
-
-static inline const struct fid_mr **duo_mr_attr_base(struct fi_mr_attr *attr)
-{
-	return NULL;
-}
 
 struct fid_peer_srx {
 	struct fid_ep ep_fid;

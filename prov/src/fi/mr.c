@@ -36,9 +36,6 @@ static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
 	duo_near_regions_unmap(mr->domain);
-	duo_lock(&mr->domain->group.lock);
-	LIST_REMOVE(mr, link);
-	duo_unlock(&mr->domain->group.lock);
 	atomic_fetch_sub(&mr->domain->refs, 1);
 	free(mr);
 }
@@ -165,43 +162,16 @@ static struct duo_mr *duo_mr_alloc(struct fid *domain_fid, void *context)
 	return mr;
 }
 
-/*
- * Returns the core's region for `base`, an attr->base_mr; NULL: not a region of
- * this domain. Does not dereference `base`: libfabric's hooks (2.0 to 2.6)
- * leave base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
- */
-static const struct fid_mr *duo_mr_base(struct duo_domain *domain,
-					const struct fid_mr *base)
-{
-	const struct fid_mr *core = NULL;
-	const struct duo_mr *mr;
-
-	duo_lock(&domain->group.lock);
-	LIST_FOREACH(mr, &domain->mrs, link) {
-		if (&mr->mr_fid == base)
-			core = mr->core;
-	}
-	duo_unlock(&domain->group.lock);
-	return core;
-}
-
 /* Registers the region with the core. Returns 0 or the core's error. */
-static int duo_mr_open_core(struct duo_mr *mr, struct fi_mr_attr attr,
+static int duo_mr_open_core(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			    uint64_t flags)
 {
-	const struct fid_mr **base = duo_mr_attr_base(&attr);
-	int ret;
+	int ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], attr,
+				flags, &mr->core);
 
-	if (base && *base)
-		*base = duo_mr_base(mr->domain, *base);
-	ret = fi_mr_regattr(mr->domain->path_domain[FI_DUO_CORE], &attr,
-			    flags, &mr->core);
 	if (ret)
 		return ret;
 	duo_mr_copy(mr);
-	duo_lock(&mr->domain->group.lock);
-	LIST_INSERT_HEAD(&mr->domain->mrs, mr, link);
-	duo_unlock(&mr->domain->group.lock);
 	atomic_fetch_add(&mr->domain->refs, 1);
 	return 0;
 }
@@ -218,7 +188,7 @@ static int duo_mr_open(struct fid *domain_fid, const struct fi_mr_attr *attr,
 	if (!mr)
 		return -FI_ENOMEM;
 	duo_near_regions_unmap(mr->domain);
-	ret = duo_mr_open_core(mr, *attr, flags);
+	ret = duo_mr_open_core(mr, attr, flags);
 	if (ret) {
 		free(mr);
 		return ret;

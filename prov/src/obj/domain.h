@@ -22,7 +22,6 @@ struct duo_av;
 struct duo_cq;
 struct duo_device_bounce;
 struct duo_fabric;
-struct duo_mr;
 struct near_table;
 
 struct duo_domain {
@@ -39,7 +38,6 @@ struct duo_domain {
 	enum fi_threading threading;
 	/* messages and RMA over the local transport may use device memory */
 	bool device;
-	LIST_HEAD(, duo_mr) mrs; /* all memory regions */
 	/* tree (tsearch(3)) of the regions of device memory: device/device.c */
 	void *device_mrs;
 	struct duo_device_bounce *device_bounce;

@@ -3,7 +3,7 @@
 
 /*
  * A memory region: the core's region, and its entry in near's region table.
- * Lock: the domain's, for domain->mrs and domain->device_mrs. A thread that
+ * Lock: the domain's, for domain->device_mrs. A thread that
  * reads near's table must hold the lock of any group. A thread that changes the
  * table must hold all locks of the domain.
  */
@@ -11,7 +11,6 @@
 #define DUO_MR_H
 
 #include <stdbool.h>
-#include <sys/queue.h>
 
 #include "base/compat.h"
 #include "near/near.h"
@@ -40,7 +39,6 @@ struct duo_mr {
 	 * core has returned the same region for them
 	 */
 	unsigned int again;
-	LIST_ENTRY(duo_mr) link;	/* in domain->mrs */
 };
 
 /*
