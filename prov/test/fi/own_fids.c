@@ -128,10 +128,10 @@ static void teardown(void)
 	fake_fini();
 }
 
-static void hint_both(void)
+static void hint(struct fid_fabric *fabric_fid, struct fid_domain *domain_fid)
 {
-	hints->fabric_attr->fabric = fabric;
-	hints->domain_attr->domain = domain;
+	hints->fabric_attr->fabric = fabric_fid;
+	hints->domain_attr->domain = domain_fid;
 }
 
 static void expect_fids(struct fid_fabric *want_fabric,
@@ -169,15 +169,14 @@ UNIT_TEST(info_has_first_open_fids)
 	ck_assert_ptr_ne(fabric, first_fabric);
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(first_fabric, first_domain);
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, domain);
 	close_both();
 	fabric = first_fabric;
 	domain = first_domain;
 	close_both();
-	hints->fabric_attr->fabric = NULL;
-	hints->domain_attr->domain = NULL;
+	hint(NULL, NULL);
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(NULL, NULL);
 }
@@ -186,7 +185,7 @@ UNIT_LOOP(fids_in_hints_become_those_of_core, ANSWER_NULL, ANSWER_HINTED + 1)
 {
 	open_both();
 	core.answer = _i;
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_ptr_eq(core.hinted_fabric,
 			 duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE]);
@@ -198,8 +197,7 @@ UNIT_LOOP(fids_in_hints_become_those_of_core, ANSWER_NULL, ANSWER_HINTED + 1)
 UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 {
 	open_both();
-	hints->fabric_attr->fabric = _i ? NULL : fabric;
-	hints->domain_attr->domain = _i ? domain : NULL;
+	hint(_i ? NULL : fabric, _i ? domain : NULL);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_ptr_nonnull(core.hinted_fabric);
 	ck_assert_int_eq(!!core.hinted_domain, _i);
@@ -216,8 +214,7 @@ UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = strdup("tcp;ofi_duo");
 	open_both();
-	hints->fabric_attr->fabric = _i & 1 ? (void *) 8 : NULL;
-	hints->domain_attr->domain = _i & 2 ? (void *) 16 : NULL;
+	hint(_i & 1 ? (void *) 8 : NULL, _i & 2 ? (void *) 16 : NULL);
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(core.asked, 0);
 	ck_assert_msg(strstr(logged, "is not an open one") != NULL, "%s",
@@ -227,7 +224,7 @@ UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 UNIT_TEST(closed_fids_in_hints_are_rejected)
 {
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	close_both();
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(logged_lines, 1);
@@ -238,7 +235,7 @@ UNIT_TEST(domain_of_other_fabric_is_rejected)
 	struct fid_fabric *other;
 
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(duo_fabric_open(info->fabric_attr, &other, NULL), 0);
 	hints->fabric_attr->fabric = other;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
@@ -249,7 +246,7 @@ UNIT_TEST(domain_of_other_fabric_is_rejected)
 UNIT_TEST(fabric_of_other_core_is_rejected)
 {
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	strcpy(hints->fabric_attr->prov_name, "tcp;ofi_duo");
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	ck_assert_int_eq(core.asked, 0);
@@ -260,7 +257,7 @@ UNIT_TEST(fabric_without_name_calls_its_core)
 	unsetenv("FI_PROVIDER");
 	duo_params.cores = (char *) "verbs";
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = NULL;
 	ck_assert_int_eq(ask(), 0);
@@ -273,7 +270,7 @@ UNIT_TEST(info_of_other_device_gets_no_domain)
 	core.domain = "rdmap1-rdm";
 	ck_assert_int_eq(ask(), 0);
 	expect_fids(fabric, NULL);
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	hints->domain_attr->domain = NULL;
 	ck_assert_int_eq(ask(), 0);
@@ -310,13 +307,12 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 	hints->domain_attr->threading = thread_cases[_i].has;
 	open_both();
 	hints->domain_attr->threading = thread_cases[_i].asked;
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(ask(), thread_cases[_i].ok ? 0 : -FI_ENODATA);
 	if (thread_cases[_i].ok)
 		ck_assert_int_eq(info->domain_attr->threading,
 				 thread_cases[_i].given);
-	hints->fabric_attr->fabric = NULL;
-	hints->domain_attr->domain = NULL;
+	hint(NULL, NULL);
 	if (thread_cases[_i].asked == FI_THREAD_UNSPEC)
 		return;	/* the core's info is returned instead */
 	ck_assert_int_eq(ask(), 0);
@@ -333,7 +329,7 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 UNIT_TEST(missing_capabilities_exclude_domain)
 {
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	hints->caps |= ONESIDED;
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	core.answer = ANSWER_HINTED;
@@ -355,7 +351,7 @@ UNIT_TEST(missing_mr_modes_exclude_domain)
 {
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_LOCAL;
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	ck_assert_int_eq(ask(), 0);
 	hints->domain_attr->mr_mode |= FI_MR_PROV_KEY;
 	ck_assert_int_eq(ask(), 0);
@@ -401,7 +397,7 @@ UNIT_TEST(message_domain_executes_rma)
 	ck_assert_int_eq(fi_mr_reg(domain, buf, sizeof(buf), FI_REMOTE_WRITE,
 				   0, 1, 0, &early, NULL), 0);
 	core.answer = ANSWER_HINTED;
-	hint_both();
+	hint(fabric, domain);
 	hints->caps |= ONESIDED;
 	hints->ep_attr->type = FI_EP_RDM;
 	ck_assert_int_eq(ask(), 0);
@@ -430,17 +426,15 @@ UNIT_TEST(other_endpoint_types_get_no_info)
 UNIT_TEST(efa_direct_keeps_core_fids)
 {
 	core.fabric = "efa-direct";
-	hints->fabric_attr->fabric = &foreign_fabric;
-	hints->domain_attr->domain = &foreign_domain;
+	hint(&foreign_fabric, &foreign_domain);
 	core.answer = ANSWER_HINTED;
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_ptr_eq(core.hinted_fabric, &foreign_fabric);
 	expect_fids(&foreign_fabric, &foreign_domain);
-	hints->fabric_attr->fabric = NULL;
-	hints->domain_attr->domain = NULL;
+	hint(NULL, NULL);
 	core.fabric = "efa";
 	open_both();
-	hint_both();
+	hint(fabric, domain);
 	core.fabric = "efa-direct";
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	/* the core was called once, with the core's fid in the hints */
