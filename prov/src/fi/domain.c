@@ -9,7 +9,6 @@
 
 #include "device/device.h"
 #include "fi/api.h"
-#include "fi/opened.h"
 #include "av/av.h"
 #include "base/enosys.h"
 #include "base/log.h"

@@ -6,7 +6,6 @@
 #include <rdma/fi_errno.h>
 
 #include "fi/api.h"
-#include "fi/opened.h"
 #include "base/compat.h"
 #include "base/enosys.h"
 #include "base/log.h"

@@ -11,7 +11,6 @@
 #include <rdma/fi_errno.h>
 
 #include "fi/api.h"
-#include "fi/opened.h"
 #include "base/compat.h"
 #include "base/hints.h"
 #include "base/log.h"

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fi/opened.h"
+#include "fi/api.h"
 #include "base/log.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
