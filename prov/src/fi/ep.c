@@ -235,17 +235,17 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 	ep->rx.special = ep->domain->device ? DUO_RX_DEVICE : 0;
 	ep->tx.core = ep->core.carries_nothing ? NULL :
 		      ep->path_ep[FI_DUO_CORE];
-	ep->inject_size = info->tx_attr ? info->tx_attr->inject_size : 0;
-	if (ep->inject_size > local->inject_size && !duo_params.hook)
-		ep->inject_size = local->inject_size;
+	ep->inject_size = info->tx_attr->inject_size;
+	if (!duo_params.hook)
+		ep->inject_size = duo_min(ep->inject_size, local->inject_size);
 	ep->rx.iov_limit = local->iov_limit;
-	if (info->rx_attr && info->rx_attr->iov_limit &&
-	    info->rx_attr->iov_limit < local->iov_limit)
-		ep->rx.iov_limit = info->rx_attr->iov_limit;
-	ep->max_msg_size = info->ep_attr && info->ep_attr->max_msg_size ?
+	if (info->rx_attr->iov_limit)
+		ep->rx.iov_limit = duo_min(info->rx_attr->iov_limit,
+					   local->iov_limit);
+	ep->max_msg_size = info->ep_attr->max_msg_size ?
 			   info->ep_attr->max_msg_size : SIZE_MAX;
-	ep->tx.op_flags = info->tx_attr ? info->tx_attr->op_flags : 0;
-	ep->tx.order = info->tx_attr ? info->tx_attr->msg_order : 0;
+	ep->tx.op_flags = info->tx_attr->op_flags;
+	ep->tx.order = info->tx_attr->msg_order;
 	ep->opts.mixed_order = ep->opts.messages && duo_info_mixed(info);
 	duo_ep_init_opts(ep, info);
 	duo_ep_attend(ep);
@@ -270,7 +270,8 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	struct duo_ep *ep;
 	int ret = -FI_ENOMEM;
 
-	if (!info || !info->ep_attr || info->ep_attr->type != FI_EP_RDM)
+	if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr ||
+	    info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
 		DUO_WARN(EP_CTRL, "cannot open an endpoint with %zu transmit "

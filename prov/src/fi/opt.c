@@ -61,7 +61,7 @@ void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 	size_t len = sizeof(ep->multi.min_space);
 
 	ep->opts.local_permitted = true;
-	duo_ep_rx_flags(ep, info->rx_attr ? info->rx_attr->op_flags : 0);
+	duo_ep_rx_flags(ep, info->rx_attr->op_flags);
 	if (fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
 		      FI_OPT_MIN_MULTI_RECV, &ep->multi.min_space, &len))
 		ep->multi.min_space = DUO_MIN_MULTI_RECV;

@@ -209,16 +209,14 @@ static int duo_shm_bind_srx(struct duo_ep *ep)
 static int duo_shm_bind(struct duo_ep *ep)
 {
 	struct fid_ep *shm = ep->path_ep[FI_DUO_LOCAL];
-	int ret;
+	int ret = fi_ep_bind(shm, &ep->shm->av->fid, 0);
 
-	ret = fi_ep_bind(shm, &ep->shm->av->fid, 0);
-	if (ret)
-		return ret;
-	ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
-			 ep->tx.bind_flags);
-	if (ret)
-		return ret;
-	return fi_ep_bind(shm, &ep->rx_cq->path_cq[FI_DUO_LOCAL]->fid, FI_RECV);
+	if (!ret)
+		ret = fi_ep_bind(shm, &ep->tx_cq->path_cq[FI_DUO_LOCAL]->fid,
+				 ep->tx.bind_flags);
+	return ret ? ret : fi_ep_bind(shm,
+				      &ep->rx_cq->path_cq[FI_DUO_LOCAL]->fid,
+				      FI_RECV);
 }
 
 static int duo_shm_enable(struct duo_ep *ep)
