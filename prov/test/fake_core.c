@@ -281,8 +281,6 @@ static int fake_core_ep_bind(struct fid *fid, struct fid *bfid,
 static int fake_core_ep_control(struct fid *fid, int command, void *arg)
 {
 	fake_obj_of(fid);
-	if (command == FI_SETOPSFLAG)
-		return 0;
 	return command == FI_ENABLE ? fake_enter(FI_DUO_CORE) :
 				      fake_control(fid, command, arg);
 }

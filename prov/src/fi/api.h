@@ -120,8 +120,6 @@ int duo_ep_getopt(fid_t fid, int level, int optname, void *optval,
 		  size_t *optlen);
 int duo_ep_setopt(fid_t fid, int level, int optname, const void *optval,
 		  size_t optlen);
-int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags);
-int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags);
 
 /*
  * local.c: in the provider near, opens ep at the local transport, and passes

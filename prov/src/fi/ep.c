@@ -46,16 +46,8 @@ static int duo_ep_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_ep *ep = duo_container_of(fid, struct duo_ep, ep_fid.fid);
 
-	switch (command) {
-	case FI_ENABLE:
-		return duo_ep_enable(ep);
-	case FI_GETOPSFLAG:
-		return arg ? duo_ep_get_flags(ep, arg) : -FI_EINVAL;
-	case FI_SETOPSFLAG:
-		return arg ? duo_ep_set_flags(ep, arg) : -FI_EINVAL;
-	default:
-		return duo_core_control(fid, command, arg);
-	}
+	return command == FI_ENABLE ? duo_ep_enable(ep) :
+				      duo_core_control(fid, command, arg);
 }
 
 static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Options of an endpoint and the default flags of its operations. */
+/* Options of an endpoint. */
 
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -13,55 +13,14 @@
 /* value of FI_OPT_MIN_MULTI_RECV if the core lacks the option, bytes */
 #define DUO_MIN_MULTI_RECV 64
 
-static void duo_ep_rx_flags(struct duo_ep *ep, uint64_t flags)
-{
-	ep->rx.op_flags[DUO_MSG] = flags & (FI_COMPLETION | FI_MULTI_RECV);
-	ep->rx.op_flags[DUO_TAGGED] = flags & FI_COMPLETION;
-}
-
-int duo_ep_get_flags(struct duo_ep *ep, uint64_t *flags)
-{
-	bool rx = *flags & FI_RECV;
-	int ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_GETOPSFLAG,
-			     flags);
-
-	if (!ret && rx)
-		*flags |= ep->rx.op_flags[DUO_MSG] & FI_MULTI_RECV;
-	return ret;
-}
-
-/*
- * Implements FI_SETOPSFLAG of fi_control(). The core does not get
- * FI_MULTI_RECV, which ofi_duo implements. Returns 0 or an error; -FI_ENOSYS:
- * transmit flags of an endpoint with a local side cannot change.
- */
-int duo_ep_set_flags(struct duo_ep *ep, uint64_t *flags)
-{
-	uint64_t core_flags = *flags & ~FI_MULTI_RECV;
-	int ret;
-
-	if (*flags & FI_TRANSMIT && ep->path_ep[FI_DUO_LOCAL])
-		return -FI_ENOSYS;
-	ret = fi_control(&ep->path_ep[FI_DUO_CORE]->fid, FI_SETOPSFLAG,
-			 &core_flags);
-	if (ret)
-		return ret;
-	duo_group_lock(&ep->group);
-	if (*flags & FI_RECV)
-		duo_ep_rx_flags(ep, *flags);
-	if (*flags & FI_TRANSMIT)
-		ep->tx.op_flags = *flags & ~(uint64_t) FI_TRANSMIT;
-	duo_ep_attend(ep);
-	duo_unlock(&ep->group->lock);
-	return 0;
-}
-
 void duo_ep_init_opts(struct duo_ep *ep, const struct fi_info *info)
 {
 	size_t len = sizeof(ep->multi.min_space);
 
 	ep->opts.local_permitted = true;
-	duo_ep_rx_flags(ep, info->rx_attr->op_flags);
+	ep->rx.op_flags[DUO_MSG] = info->rx_attr->op_flags &
+				   (FI_COMPLETION | FI_MULTI_RECV);
+	ep->rx.op_flags[DUO_TAGGED] = info->rx_attr->op_flags & FI_COMPLETION;
 	if (fi_getopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
 		      FI_OPT_MIN_MULTI_RECV, &ep->multi.min_space, &len))
 		ep->multi.min_space = DUO_MIN_MULTI_RECV;

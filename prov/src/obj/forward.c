@@ -57,11 +57,18 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 
 /*
  * Passes a command to the core. Rejects FI_ALIAS and FI_QUEUE_WORK, by which
- * the application would use the core's endpoints directly.
+ * the application would use the core's endpoints directly, and those by which
+ * it would change flags that ofi_duo has copied.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {
-	if (command == FI_ALIAS || command == FI_QUEUE_WORK)
+	switch (command) {
+	case FI_ALIAS:
+	case FI_QUEUE_WORK:
+	case FI_GETOPSFLAG:
+	case FI_SETOPSFLAG:
 		return -FI_ENOSYS;
-	return fi_control(duo_core_fid(fid), command, arg);
+	default:
+		return fi_control(duo_core_fid(fid), command, arg);
+	}
 }

@@ -81,8 +81,8 @@ UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 }
 
 /*
- * FI_ALIAS and FI_QUEUE_WORK are rejected, because the core would execute them
- * without ofi_duo's endpoint.
+ * These commands are rejected, because the core would execute them without
+ * ofi_duo's endpoint.
  */
 UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
@@ -94,6 +94,7 @@ UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 	fake.core.asked = NULL;
 	ck_assert_int_eq(fi_control(fid, FI_ALIAS, NULL), -FI_ENOSYS);
 	ck_assert_int_eq(fi_control(fid, FI_QUEUE_WORK, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_control(fid, FI_SETOPSFLAG, NULL), -FI_ENOSYS);
 	ck_assert_ptr_null(fake.core.asked);
 }
 
