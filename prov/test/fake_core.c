@@ -326,23 +326,11 @@ static int fake_core_getopt(fid_t fid, int level, int optname, void *optval,
 	return 0;
 }
 
-static ssize_t fake_core_rx_left(struct fid_ep *ep)
-{
-	return fake_obj_of(&ep->fid)->path == FI_DUO_CORE ? 5 : 0;
-}
-
-static ssize_t fake_core_tx_left(struct fid_ep *ep)
-{
-	return fake_obj_of(&ep->fid)->path == FI_DUO_CORE ? 6 : 0;
-}
-
 static struct fi_ops_ep fake_core_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = fake_core_cancel,
 	.getopt = fake_core_getopt,
 	.setopt = fake_core_setopt,
-	.rx_size_left = fake_core_rx_left,
-	.tx_size_left = fake_core_tx_left,
 };
 
 static int fake_core_getname(fid_t fid, void *addr, size_t *addrlen)

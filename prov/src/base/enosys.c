@@ -15,6 +15,11 @@
 DUO_NO_OPS(DUO_NO_DEFINE)
 DUO_NO_XPU(DUO_NO_DEFINE)
 
+ssize_t duo_no_size_left(struct fid_ep *ep)
+{
+	return -FI_ENOSYS;
+}
+
 /* parameters that most collective operations share */
 #define DUO_NO_COLL struct fid_ep *ep, const void *buf, size_t count, \
 		    void *desc, void *result, void *result_desc, fi_addr_t coll

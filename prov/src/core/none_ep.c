@@ -120,11 +120,6 @@ static int duo_none_ep_setopt(fid_t fid, int level, int optname,
 	return -FI_ENOPROTOOPT;
 }
 
-static ssize_t duo_none_ep_size_left(struct fid_ep *ep)
-{
-	return -FI_ENOSYS;
-}
-
 static int duo_none_atomicvalid(enum near_verb verb, enum fi_datatype type,
 				enum fi_op op, size_t *count)
 {
@@ -176,8 +171,6 @@ static struct fi_ops_ep duo_none_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.getopt = duo_none_ep_getopt,
 	.setopt = duo_none_ep_setopt,
-	.rx_size_left = duo_none_ep_size_left,
-	.tx_size_left = duo_none_ep_size_left,
 };
 
 static struct fi_ops_cm duo_none_cm_ops = {

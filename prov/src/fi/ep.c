@@ -142,24 +142,6 @@ static struct fi_ops duo_ep_fi_ops = {
 	.ops_open = duo_ep_ops_open,
 };
 
-/*
- * The next two functions return the core's value, because it is smaller than
- * that of the local transport.
- */
-static ssize_t duo_ep_rx_size_left(struct fid_ep *ep)
-{
-	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];
-
-	return core->ops->rx_size_left(core);
-}
-
-static ssize_t duo_ep_tx_size_left(struct fid_ep *ep)
-{
-	struct fid_ep *core = duo_ep_of(ep)->path_ep[FI_DUO_CORE];
-
-	return core->ops->tx_size_left(core);
-}
-
 static struct fi_ops_ep duo_ep_ops = {
 	.size = sizeof(struct fi_ops_ep),
 	.cancel = duo_ep_cancel,
@@ -167,8 +149,8 @@ static struct fi_ops_ep duo_ep_ops = {
 	.setopt = duo_ep_setopt,
 	.tx_ctx = duo_no_tx_ctx,
 	.rx_ctx = duo_no_rx_ctx,
-	.rx_size_left = duo_ep_rx_size_left,
-	.tx_size_left = duo_ep_tx_size_left,
+	.rx_size_left = duo_no_size_left,
+	.tx_size_left = duo_no_size_left,
 	DUO_NO_XPU_EP
 };
 
