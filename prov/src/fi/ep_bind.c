@@ -11,7 +11,6 @@
 #include "cq/cntr.h"
 #include "cq/cq.h"
 #include "obj/ep.h"
-#include "obj/mr.h"
 
 static int duo_ep_late(const struct duo_ep *ep, const char *what)
 {
@@ -216,11 +215,6 @@ int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 		return duo_cntr_bind_ep(duo_cntr_of(bfid), ep, flags);
 	case FI_CLASS_EQ:
 		return fi_ep_bind(ep->path_ep[FI_DUO_CORE], bfid, flags);
-	case FI_CLASS_MR:
-		return fi_ep_bind(ep->path_ep[FI_DUO_CORE],
-				  &duo_container_of(bfid, struct duo_mr,
-						    mr_fid.fid)->core->fid,
-				  flags);
 	default:
 		return -FI_ENOSYS;
 	}
