@@ -3,10 +3,12 @@
 
 /*
  * Computes the attention words duo_ep.attention and duo_cq.attention, so that a
- * fast path tests only one word. Lock: the group's.
+ * fast path tests only one word; and finds the counters of an endpoint. Lock:
+ * the group's.
  */
 
 #include "near/near.h"
+#include "obj/cntr.h"
 #include "obj/ep.h"
 
 void duo_cq_attend(struct duo_cq *cq)
@@ -72,4 +74,25 @@ void duo_ep_attend(struct duo_ep *ep)
 		duo_cq_attend(ep->rx_cq);
 	if (ep->tx_cq)
 		duo_cq_attend(ep->tx_cq);
+}
+
+bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags)
+{
+	const struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		if (bind->flags & flags)
+			return true;
+	}
+	return false;
+}
+
+void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err)
+{
+	struct duo_cntr_bind *bind;
+
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		if (bind->flags & flag)
+			bind->cntr->own[!!err]++;
+	}
 }
