@@ -31,8 +31,11 @@ static void info_teardown(void)
 	fi_freeinfo(info);
 }
 
+/* Frees the previous info, and gets a new one. */
 static int info_get(const char *node)
 {
+	fi_freeinfo(info);
+	info = NULL;
 	return duo_getinfo(FI_VERSION(1, 17), node, NULL, 0, hints, &info);
 }
 
@@ -149,7 +152,6 @@ UNIT_TEST(info_has_requested_orders_only)
 			  FI_ORDER_SAW);
 	ck_assert_uint_eq(info->rx_attr->msg_order & DUO_ORDER_MIXED,
 			  FI_ORDER_SAW);
-	fi_freeinfo(info);
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->caps = FI_MSG | FI_RMA | FI_FENCE;
 	ck_assert_int_eq(info_get(NULL), 0);
@@ -218,8 +220,6 @@ UNIT_TEST(hmem_requires_descriptors)
 {
 	ck_assert(!info_get(NULL));
 	ck_assert(!(info->caps & FI_HMEM));
-	fi_freeinfo(info);
-	info = NULL;
 	hints->caps = FI_MSG | FI_RMA | FI_HMEM;
 	info_rejected(NULL, "FI_HMEM without FI_MR_HMEM");
 	hints->domain_attr->mr_mode = FI_MR_HMEM | FI_MR_LOCAL;
@@ -242,8 +242,6 @@ UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR;
 	ck_assert(!info_get(NULL));
 	ck_assert(!fi_domain(fabric, info, &opened, NULL));
-	fi_freeinfo(info);
-	info = NULL;
 	/* the fids identify the provider */
 	free(hints->fabric_attr->prov_name);
 	hints->fabric_attr->prov_name = NULL;
@@ -264,8 +262,5 @@ UNIT_ROUNDS(open_fids_get_matching_info, 0, ARRAY_SIZE(info_opened))
 	ck_assert(!fi_close(&opened->fid));
 	ck_assert(!fi_close(&fabric->fid));
 	hints->fabric_attr->prov_name = strdup(NEAR_NAME);
-	logged_lines = 0;
-	fi_freeinfo(info);
-	info = NULL;
 	info_rejected(NULL, "is not an open one");
 }
