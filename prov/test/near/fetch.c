@@ -181,6 +181,7 @@ UNIT_ROUNDS(failure_ends_fetch, 0, 12)
 	struct near_rx_op *op;
 	uint8_t *there = gpu.shadow + GPU_LEN;
 
+	gpu.polls = 4;
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
 	side_poll(1);
