@@ -300,6 +300,13 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	return near_rma(a.rig->port, to_b, &args);
 }
 
+void gpu_run(enum near_verb verb, int where, size_t len, uint32_t done,
+	     bool both)
+{
+	ck_assert_int_eq(gpu_rma(verb, where, 0, len, 0), 0);
+	side_until(done, both);
+}
+
 void gpu_paths(uint64_t all, uint64_t mapped)
 {
 	uint64_t sum = 0;

@@ -88,6 +88,9 @@ void gpu_lend_region(uint32_t access, bool needs_fd);
 /* Starts an operation of a on b's memory; returns the result of near_rma(). */
 int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 	    uint32_t flags);
+/* Starts an operation at offset 0, then calls side_until(done, both). */
+void gpu_run(enum near_verb verb, int where, size_t len, uint32_t done,
+	     bool both);
 /* Asserts a's numbers of operations on device memory: all, and mapped ones. */
 void gpu_paths(uint64_t all, uint64_t mapped);
 uint64_t gpu_mapped_ops(void);

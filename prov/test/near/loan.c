@@ -154,8 +154,7 @@ UNIT_ROUNDS(rejected_loan_is_staged, 0, 2 * 6)
 		return;
 	for (i = 1; i <= NEAR_LOAN_SKIP + 1; i++) {
 		rig_fill(gpu.shadow + GPU_LEN, GPU_LEN, i);
-		ck_assert_int_eq(gpu_rma(verb, AT_A, 0, GPU_LEN, 0), 0);
-		side_until(1 + i, true);
+		gpu_run(verb, AT_A, GPU_LEN, 1 + i, true);
 		expect_copied(GPU_LEN);
 	}
 	ways(1, NEAR_LOAN_SKIP + 1);
@@ -204,8 +203,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	if (!a.err)
 		expect_copied(NEAR_LOAN_MIN);
 	gpu.fail_at = 0;
-	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, NEAR_LOAN_MIN, 0), 0);
-	side_until(2, true);
+	gpu_run(verb, AT_A, NEAR_LOAN_MIN, 2, true);
 	expect_copied(NEAR_LOAN_MIN);
 }
 
@@ -258,8 +256,7 @@ UNIT_TEST(descriptor_is_requested)
 	ck_assert_int_eq(near_listen(b.rig->port, -1), 0);
 	for (i = 1; near_rma_device_path(to_b) != NEAR_DEVICE_LENT ||
 	     !gpu.map_calls; i++) {
-		ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, GPU_LEN, 0), 0);
-		side_until(i, true);
+		gpu_run(NEAR_WRITE, AT_A, GPU_LEN, i, true);
 		expect_copied(GPU_LEN);
 		/* b repeats a request without a reply after a while */
 		if (i == 1)
@@ -310,8 +307,7 @@ UNIT_ROUNDS(closing_initiator_revokes, 0, 2)
 	enum near_verb verb = _i % 2 ? NEAR_WRITE : NEAR_READ;
 
 	/* opens the stage at b */
-	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(verb, AT_A, 8, 1, true);
 	memset(gpu.shadow + GPU_LEN, 77, GPU_LEN);
 	memset(memory, 0, SIDE_LARGE);
 	gpu.calls = 0;
@@ -387,8 +383,7 @@ UNIT_ROUNDS(invalid_loan_disconnects, 0, 5)
 {
 	struct near_slot *slot;
 
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, AT_A, 8, 1, true);
 	slot = near_control_slot(a.rig->port, to_b);
 	slot->tag = SIDE_START;
 	slot->rma = (struct near_rma_slot) {

@@ -22,9 +22,7 @@ UNIT_ROUNDS(mapped_memory_needs_no_target, 0, 2 * (int)ARRAY_SIZE(lengths))
 	size_t len = lengths[_i / 2];
 
 	gpu_last_path(NEAR_DEVICE_NONE);
-	ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, BOTH, 0, len,
-				 0), 0);
-	side_until(1, false);
+	gpu_run(_i % 2 ? NEAR_WRITE : NEAR_READ, BOTH, len, 1, false);
 	ck_assert_mem_eq(gpu_at_a(BOTH), gpu_at_b(BOTH), len);
 	ck_assert(!near_rma_busy(to_b));
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
@@ -74,9 +72,7 @@ UNIT_ROUNDS(pinned_memory_needs_no_target, 0, 2 * 2)
 	size_t len = _i / 2 ? GPU_LEN : 8;
 
 	gpu.host = &gpu;
-	ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, AT_B, 0, len,
-				 0), 0);
-	side_until(1, false);
+	gpu_run(_i % 2 ? NEAR_WRITE : NEAR_READ, AT_B, len, 1, false);
 	ck_assert_mem_eq(local, gpu_at_b(AT_B), len);
 	gpu_paths(1, 1);
 	gpu_last_path(NEAR_DEVICE_MAPPED);
@@ -118,8 +114,7 @@ UNIT_ROUNDS(unpinned_memory_is_staged, 0, 2)
 	ck_assert_mem_eq(gpu_at_b(AT_B), local, 4096);
 	gpu_paths(NEAR_MAPPED_OPS + 1, NEAR_MAPPED_OPS);
 	gpu.host = &gpu;
-	ck_assert_int_eq(gpu_rma(NEAR_READ, AT_B, 0, 4096, 0), 0);
-	side_until(NEAR_MAPPED_OPS + 2, false);
+	gpu_run(NEAR_READ, AT_B, 4096, NEAR_MAPPED_OPS + 2, false);
 	gpu_last_path(NEAR_DEVICE_MAPPED);
 }
 
@@ -131,11 +126,9 @@ UNIT_TEST(failed_copy_of_host_memory_is_staged)
 {
 	gpu.host = &gpu;
 	gpu.fail_at = 1;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, AT_B, 8, 1, true);
 	gpu_last_path(NEAR_DEVICE_FAILED);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
-	side_until(2, false);
+	gpu_run(NEAR_WRITE, AT_B, 8, 2, false);
 	ck_assert_mem_eq(local, gpu_at_b(AT_B), 8);
 	gpu_paths(2, 1);
 }
@@ -149,9 +142,7 @@ UNIT_ROUNDS(host_memory_is_staged, 0, 2 * 2)
 {
 	int where = _i / 2 ? AT_A : AT_B;
 
-	ck_assert_int_eq(gpu_rma(_i % 2 ? NEAR_WRITE : NEAR_READ, where, 0,
-				 GPU_LEN, 0), 0);
-	side_until(1, true);
+	gpu_run(_i % 2 ? NEAR_WRITE : NEAR_READ, where, GPU_LEN, 1, true);
 	ck_assert_mem_eq(gpu_at_a(where), gpu_at_b(where), GPU_LEN);
 	ck_assert_int_eq(gpu.map_calls, 0);
 	gpu_paths(1, 0);
@@ -234,8 +225,7 @@ UNIT_TEST(target_counts_reads)
 {
 	near_rma_events(b.rig->port, true, false);
 	ck_assert_int_eq(gpu_rma(NEAR_READ, BOTH, 0, 100, 0), 0);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 100, 0), 0);
-	side_until(2, false);
+	gpu_run(NEAR_WRITE, BOTH, 100, 2, false);
 	side_poll(3);
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert(!b.event.write);
@@ -293,8 +283,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 
 	gpu.map_err = -EIO;
 	for (i = 1; i < 4; i++) {
-		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
-		side_until(i, true);
+		gpu_run(NEAR_WRITE, BOTH, GPU_LEN, i, true);
 		ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 	}
 	ck_assert_int_eq(gpu.map_calls, 1);
@@ -305,8 +294,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	near_table_remove(b.table, GPU_KEY);
 	gpu_region();
 	gpu_export(GPU_ID + 1);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
-	side_until(4, false);
+	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, 4, false);
 	ck_assert_int_eq(gpu.map_calls, 2);
 	gpu_paths(4, 1);
 }
@@ -326,8 +314,7 @@ UNIT_ROUNDS(unsupported_mapping_is_staged, 0, 3)
 	if (_i == 2)
 		ck_assert_int_eq(near_table_export(b.table, GPU_KEY,
 				 &(struct near_export) { .id = 0 }), -ENOENT);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, BOTH, 8, 1, true);
 	ck_assert_int_eq(gpu.map_calls, 0);
 	gpu_paths(1, 0);
 	gpu_last_path(_i ? NEAR_DEVICE_NO_EXPORT : NEAR_DEVICE_OFF);

@@ -20,8 +20,7 @@ UNIT_CASE("no single copies", gpu_setup_mapped_asked, gpu_teardown);
  */
 UNIT_TEST(removed_region_is_unmapped)
 {
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	side_until(1, false);
+	gpu_run(NEAR_WRITE, BOTH, 8, 1, false);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), -EKEYREJECTED);
@@ -30,8 +29,7 @@ UNIT_TEST(removed_region_is_unmapped)
 	gpu.maps--;
 	gpu_region();
 	gpu_export(GPU_ID + 1);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	side_until(2, false);
+	gpu_run(NEAR_WRITE, BOTH, 8, 2, false);
 	ck_assert_int_eq(gpu.map_calls, 2);
 	gpu_paths(2, 2);
 }
@@ -47,8 +45,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 	uint32_t i;
 
 	for (i = 1; i < 6; i++) {
-		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-		side_until(i, false);
+		gpu_run(NEAR_WRITE, BOTH, 8, i, false);
 		near_table_remove(b.table, GPU_KEY);
 		if (i == 1)
 			ck_assert_ptr_eq(near_table_unmapped(a.table),
@@ -132,8 +129,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	gpu_paths(1, call > 1);
 	gpu_last_path(call > 1 ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_FAILED);
 	gpu.fail_at = 0;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
-	side_until(2, true);
+	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, 2, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 	gpu_paths(2, call > 1 ? 2 : 0);
 }
@@ -145,8 +141,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
  */
 UNIT_TEST(operation_without_stage_fails)
 {
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	side_until(1, false);
+	gpu_run(NEAR_WRITE, BOTH, 8, 1, false);
 	/* mmap() of this file only: sanitizers map memory, too */
 	unit_reject_if(SYS_mmap, 4, (uint32_t)a.table->fd,
 		       SECCOMP_RET_ERRNO | EAGAIN);
@@ -191,8 +186,7 @@ UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 				 sizeof(export));
 		break;
 	}
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, 1, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 	gpu_paths(1, 0);
 }
@@ -210,8 +204,7 @@ UNIT_TEST(mappings_are_bounded)
 		near_table_remove(b.table, GPU_KEY);
 		gpu_region();
 		gpu_export(GPU_ID + i);
-		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-		side_until(i + 1, true);
+		gpu_run(NEAR_WRITE, BOTH, 8, i + 1, true);
 	}
 	/* at the limit, near has dropped the mappings of removed regions */
 	gpu_paths(i, i);
@@ -222,8 +215,7 @@ UNIT_TEST(mappings_are_bounded)
 		near_table_remove(b.table, GPU_KEY);
 		gpu_region();
 		gpu_export(GPU_ID + i);
-		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-		side_until(i + 1, true);
+		gpu_run(NEAR_WRITE, BOTH, 8, i + 1, true);
 	}
 	gpu_paths(i, i - 2);
 	gpu_last_path(NEAR_DEVICE_LIMIT);
@@ -257,8 +249,7 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 	int i;
 
 	gpu.polls = 3;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 100, 0), 0);
-	side_until(1, false);
+	gpu_run(NEAR_WRITE, BOTH, 100, 1, false);
 	for (i = 0; i < 20; i++)
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, _i / 2 ? AT_B : BOTH,
 					 i * 100, 100, 0), 0);

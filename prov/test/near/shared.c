@@ -21,8 +21,7 @@ static void setup(void)
 	ck_assert_int_eq(near_listen(a.rig->port, -1), 0);
 	ck_assert_int_eq(near_listen(b.rig->port, -1), 0);
 	/* opens the stages */
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, AT_B, 8, 1, true);
 	files = rig_files();
 }
 
@@ -37,8 +36,7 @@ static void write_one(void)
 		side_poll(1);
 	done = a.done;
 	rig_fill(gpu.shadow + GPU_LEN, GPU_LEN, done);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, GPU_LEN, 0), 0);
-	side_until(done + 1, true);
+	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, done + 1, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 }
 

@@ -22,8 +22,7 @@ UNIT_ROUNDS(writes_and_reads, 0, 2 * 3 * LENGTHS)
 	int where = 1 + _i / 2 % 3;
 	size_t len = lengths[_i / 6];
 
-	ck_assert_int_eq(gpu_rma(verb, where, 0, len, 0), 0);
-	side_until(1, true);
+	gpu_run(verb, where, len, 1, true);
 	ck_assert_mem_eq(gpu_at_a(where), gpu_at_b(where), len);
 	ck_assert(!near_rma_busy(to_b));
 	ck_assert_int_eq(near_port_has_work(a.rig->port), 0);
@@ -61,8 +60,7 @@ UNIT_TEST(pending_operations_keep_order)
 				 0);
 	}
 	ck_assert_int_eq(gpu_rma(NEAR_READ, AT_B, 0, GPU_LEN, 0), 0);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, 0, 0, GPU_LEN, 0), 0);
-	side_until(22, true);
+	gpu_run(NEAR_WRITE, 0, GPU_LEN, 22, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 	ck_assert_mem_eq(memory, gpu.shadow, GPU_LEN);
 }
@@ -144,8 +142,7 @@ UNIT_TEST(region_closed_during_write_is_rejected)
 	ck_assert_uint_eq(a.done, 1);
 	ck_assert_int_eq(a.err, EKEYREJECTED);
 	ck_assert_uint_eq(b.events, 0);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, 8, 0), 0);
-	side_until(2, true);
+	gpu_run(NEAR_WRITE, AT_A, 8, 2, true);
 }
 
 /*
@@ -167,8 +164,7 @@ UNIT_ROUNDS(failed_driver_call_fails_operation, 0, 2 * 42)
 	if (gpu.fail_at > 40)
 		ck_assert_int_eq(a.err, 0);
 	gpu.fail_at = 0;
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, 0, GPU_LEN, 0), 0);
-	side_until(2, true);
+	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, 2, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 }
 
@@ -274,8 +270,7 @@ UNIT_TEST(target_without_descriptors)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	ck_assert_uint_eq(a.done, first + 1);
 	ck_assert_int_eq(a.err, EMFILE);
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
-	side_until(first + 2, true);
+	gpu_run(NEAR_WRITE, AT_B, 8, first + 2, true);
 	ck_assert_mem_eq(gpu.shadow, local, 8);
 }
 
@@ -294,16 +289,14 @@ UNIT_TEST(missing_stage_returns_enospc)
 	memset(a.table->stages, 0xff, sizeof(a.table->stages));
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, 8, 0), -ENOSPC);
 	memset(a.table->stages, 0, sizeof(a.table->stages));
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, AT_A, 8, 1, true);
 }
 
 UNIT_ROUNDS(invalid_request_disconnects, 0, 6)
 {
 	struct near_slot *slot;
 
-	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, 0, 8, 0), 0);
-	side_until(1, true);
+	gpu_run(NEAR_WRITE, BOTH, 8, 1, true);
 	slot = near_control_slot(a.rig->port, to_b);
 	slot->tag = SIDE_START;
 	slot->rma = (struct near_rma_slot) {
