@@ -191,13 +191,10 @@ static void delegated(void)
  */
 static void check_list(void)
 {
-	struct near_link *link;
 	struct near_rma_op *op;
 	int n = 0;
 
-	for (link = at.delegated.next; link != &at.delegated;
-	     link = link->next) {
-		op = near_deleg_of(link);
+	near_list_each(op, &at.delegated, link) {
 		check(op->delegated && in_slots(op->slot));
 		check(op->sent == op->args.len);
 		n++;
@@ -217,7 +214,6 @@ static void goes_on(void)
 	delegated();
 	at.delegated_ns = any(uint64_t);
 	at.skip = any(uint32_t);
-	at.next_skip = any(uint32_t);
 	near_rma_set_poll_word(&port, &at);
 	switch (CASE) {
 	case 0:

@@ -205,7 +205,8 @@ static void looks_up(void)
 	uint32_t access;
 	uint64_t memory;
 
-	assume(args.verb < NEAR_VERBS);
+	/* for CBMC, an enum is signed */
+	assume((unsigned int)args.verb < NEAR_VERBS);
 	assume(args.verb == NEAR_WRITE || args.verb == NEAR_READ ||
 	       near_type_size(args.type));
 	if (near_rma_look_up(&at, &args, &got, &memory) || !args.len)

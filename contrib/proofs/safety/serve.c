@@ -91,6 +91,8 @@ static void reply_put(struct near_pool *pool, void *reply)
 }
 
 
+static bool near_op_compares(unsigned int op);	/* of atomic.c */
+
 static void applied(unsigned int op, unsigned int type, void *target,
 		    const void *operand, const void *compare, void *result,
 		    size_t count)
