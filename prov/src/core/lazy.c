@@ -77,13 +77,11 @@ void duo_lazy_unblock(struct duo_ep *ep)
 static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct duo_want *want, uint64_t seq)
 {
-	struct duo_want waiting;
 	struct duo_rx *rx;
 
 	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
-		waiting = duo_rx_want(rx);
 		if (rx->kind == kind && rx->seq < seq &&
-		    duo_want_overlap(&waiting, want))
+		    duo_want_overlap(&rx->want, want))
 			return true;
 	}
 	return false;
@@ -91,9 +89,7 @@ static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 
 bool duo_lazy_precedes(const struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_lazy_overlaps(rx->ep, rx->kind, &want, rx->seq);
+	return duo_lazy_overlaps(rx->ep, rx->kind, &rx->want, rx->seq);
 }
 
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,

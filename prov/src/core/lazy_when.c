@@ -95,11 +95,10 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
 	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
-	const struct duo_want want = duo_rx_want(rx);
 	int ret;
 
 	/* false if the source has been confirmed since rx was deferred */
-	if (!duo_recv_core_may(ep, &want)) {
+	if (!duo_recv_core_may(ep, &rx->want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
 	}

@@ -69,9 +69,7 @@ DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 
 static inline bool duo_recv_final(const struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_want_final(rx->ep, rx->kind, &want);
+	return duo_want_final(rx->ep, rx->kind, &rx->want);
 }
 
 /*
@@ -80,10 +78,8 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
  */
 static inline bool duo_recv_local_only(const struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
 	return duo_recv_final(rx) &&
-	       duo_recv_when(rx->ep, &want) != DUO_RECV_NOW;
+	       duo_recv_when(rx->ep, &rx->want) != DUO_RECV_NOW;
 }
 
 #endif /* DUO_WHEN_H */

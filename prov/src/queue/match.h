@@ -46,13 +46,6 @@ struct duo_match {
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */
 };
 
-/* Source and tag of the messages that a receive can match. */
-struct duo_want {
-	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
-	uint64_t tag;
-	uint64_t ignore; /* tag bits that are not compared; untagged: all */
-};
-
 /* True if a receive for *want matches a message with this source and tag. */
 static inline bool duo_want_matches(const struct duo_want *want, fi_addr_t addr,
 				    uint64_t tag)
@@ -70,21 +63,10 @@ static inline bool duo_want_overlap(const struct duo_want *a,
 	       ((a->tag ^ b->tag) & ~(a->ignore | b->ignore)) == 0;
 }
 
-static inline struct duo_want duo_rx_want(const struct duo_rx *rx)
-{
-	return (struct duo_want) {
-		.addr = rx->addr,
-		.tag = rx->tag,
-		.ignore = rx->ignore,
-	};
-}
-
 static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 				  uint64_t tag)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_want_matches(&want, addr, tag);
+	return duo_want_matches(&rx->want, addr, tag);
 }
 
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);

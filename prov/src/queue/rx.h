@@ -112,6 +112,13 @@ struct duo_near_msg {
 	int err; /* valid if `ended`: 0, or the error (a positive FI_E*) */
 };
 
+/* Source and tag of the messages that a receive can match. */
+struct duo_want {
+	fi_addr_t addr;		/* FI_ADDR_UNSPEC: any source */
+	uint64_t tag;
+	uint64_t ignore; /* tag bits that are not compared; untagged: all */
+};
+
 /* All buffers of a receive that has more than one buffer. */
 struct duo_rx_buffers {
 	struct iovec iov[DUO_IOV_LIMIT];
@@ -160,15 +167,20 @@ struct duo_rx {
 	};
 	void *context;			/* the application's context */
 	uint64_t flags;			/* flags of the operation */
-	/* source that the receive names, or source of the local message */
-	fi_addr_t addr;
-	uint64_t tag;	/* tag of the receive or of the local message */
 	union {
-		uint64_t ignore;
-		/* valid if `bounced`: bounce buffer of a matched receive */
-		void *bounce;
-		/* operation that fetches the message: transport/near/fetch.c */
-		struct near_rx_op *fetch;
+		struct duo_want want;	/* receive: the next three members */
+		struct {
+			/* source that the receive names, or of the message */
+			fi_addr_t addr;
+			uint64_t tag;	/* of the receive or of the message */
+			union {
+				uint64_t ignore;
+				/* matched receive: valid if `bounced` */
+				void *bounce;
+				/* fetch of the message: near/fetch.c */
+				struct near_rx_op *fetch;
+			};
+		};
 	};
 	union {
 		struct {

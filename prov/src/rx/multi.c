@@ -100,7 +100,7 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 		.iov = &iov,
 		.desc = &desc,
 		.count = 1,
-		.want = duo_rx_want(owner),
+		.want = owner->want,
 		.context = owner->context,
 		.flags = owner->flags,
 		.multi = owner,
@@ -110,8 +110,7 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 	if (!rx)
 		return NULL;
 	duo_rx_become(rx, DUO_RX_READY);
-	rx->addr = owner->addr;
-	rx->tag = 0;
+	rx->want = owner->want;
 	duo_recv_fill(rx, &recv);
 	owner->refs++;
 	return rx;
@@ -143,13 +142,6 @@ static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 	return rest;
 }
 
-static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
-{
-	const struct duo_want wants[] = { duo_rx_want(a), duo_rx_want(b) };
-
-	return duo_want_overlap(&wants[0], &wants[1]);
-}
-
 /*
  * True if messages over the core may fill the buffer. Then later receives must
  * not be on the core: the buffer's next remainder is posted to the core after
@@ -157,9 +149,8 @@ static bool duo_multi_overlap(const struct duo_rx *a, const struct duo_rx *b)
  */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
-	const struct duo_want want = duo_rx_want(owner);
-
-	return !owner->local_only && duo_recv_core_may(owner->ep, &want);
+	return !owner->local_only &&
+	       duo_recv_core_may(owner->ep, &owner->want);
 }
 
 bool duo_multi_blocks(const struct duo_rx *rx)
@@ -172,12 +163,14 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 	TAILQ_FOREACH(other, &ep->multi.buffers, link) {
 		if (other->open && other->seq < rx->seq &&
 		    !(rx->multi && rx->owner == other) &&
-		    duo_multi_overlap(other, rx) && duo_multi_core_may(other))
+		    duo_want_overlap(&other->want, &rx->want) &&
+		    duo_multi_core_may(other))
 			return true;
 	}
 	/* the core must get an earlier blocked receive before rx */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
-		if (other->seq < rx->seq && duo_multi_overlap(other, rx))
+		if (other->seq < rx->seq &&
+		    duo_want_overlap(&other->want, &rx->want))
 			return true;
 	}
 	return false;
@@ -234,9 +227,7 @@ static void duo_multi_to_core(struct duo_rx *rx)
  */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_match_unexp(&rx->ep->match[DUO_MSG], &want);
+	return duo_match_unexp(&rx->ep->match[DUO_MSG], &rx->want);
 }
 
 /*
@@ -322,11 +313,10 @@ void duo_multi_core_failed(struct duo_rx *rx,
 static struct duo_rx *duo_multi_start_all(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
-	const struct duo_want want = duo_rx_want(rx);
 	struct duo_rx *msg, *rest;
 	bool started;
 
-	while (rx && (msg = duo_match_unexp(&ep->match[DUO_MSG], &want))) {
+	while (rx && (msg = duo_match_unexp(&ep->match[DUO_MSG], &rx->want))) {
 		rest = duo_multi_cut(rx, msg->peer.msg_size);
 		started = duo_arrival_adopt(msg, rx);
 		rx = rest;
@@ -372,9 +362,7 @@ static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
 	owner->wanted = !(ep->rx.special & DUO_RX_SELECTIVE) ||
 			recv->flags & FI_COMPLETION;
 	owner->multi = false;
-	owner->addr = recv->want.addr;
-	owner->tag = recv->want.tag;
-	owner->ignore = recv->want.ignore;
+	owner->want = recv->want;
 	owner->seq = ep->match[DUO_MSG].seq++;
 	owner->refs = 0;
 	owner->open = true;

@@ -94,8 +94,7 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	if (!rx)
 		return -FI_EAGAIN;
 	duo_rx_become(rx, DUO_RX_PEEK);
-	rx->addr = recv->want.addr;
-	rx->tag = recv->want.tag;
+	rx->want = recv->want;
 	ret = duo_peek_to_core(ep, rx, recv);
 	if (ret)
 		duo_rx_release(&ep->pool, rx);

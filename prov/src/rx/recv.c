@@ -117,17 +117,16 @@ void duo_recv_fail(struct duo_rx *rx, int err)
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
-	struct duo_want want = duo_rx_want(rx);
 	struct duo_ep *ep = rx->ep;
 	int ret = 0;
 
-	if (ep->core.carries_nothing || duo_map_exited(ep, want.addr)) {
+	if (ep->core.carries_nothing || duo_map_exited(ep, rx->addr)) {
 		duo_rx_become(rx, DUO_RX_POSTED);
 		duo_recv_fail(rx, FI_ECONNRESET);
 		return 0;
 	}
 	if (ep->lazy.count)
-		ret = duo_lazy_flush_overlap(ep, rx->kind, &want);
+		ret = duo_lazy_flush_overlap(ep, rx->kind, &rx->want);
 	if (!ret && ep->multi.open && duo_recv_blocked(rx))
 		return 0;
 	if (!ret)
@@ -191,10 +190,8 @@ DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 
 int duo_recv_place(struct duo_rx *rx)
 {
-	const struct duo_want want = duo_rx_want(rx);
-
-	return duo_recv_put(rx->ep, rx, rx->kind, &want,
-			    duo_recv_when(rx->ep, &want), false);
+	return duo_recv_put(rx->ep, rx, rx->kind, &rx->want,
+			    duo_recv_when(rx->ep, &rx->want), false);
 }
 
 /* Posts a receive that no unexpected message matches. Returns 0 or an error. */
@@ -292,11 +289,20 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return ret;
 }
 
-DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep, struct duo_recv recv,
-				       struct iovec iov, void *desc)
+DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep, enum duo_rx_kind kind,
+				       struct iovec iov, void *desc,
+				       struct duo_want want, void *context)
 {
-	recv.iov = &iov;
-	recv.desc = &desc;
+	const struct duo_recv recv = {
+		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
+		.count = 1,
+		.want = want,
+		.context = context,
+		.flags = ep->rx.op_flags[kind],
+	};
+
 	return duo_recv_slow(ep, &recv);
 }
 
@@ -326,24 +332,24 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	const struct iovec iov = { buf, len };
 	struct duo_recv recv = {
 		.kind = kind,
+		.iov = &iov,
+		.desc = &desc,
 		.count = 1,
-		.want = want,
 		.context = context,
 	};
 	enum duo_recv_when when;
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		recv.want.addr = FI_ADDR_UNSPEC;
+		want.addr = FI_ADDR_UNSPEC;
 	duo_group_lock(&ep->group);
-	when = duo_recv_when(ep, &recv.want);
-	recv.flags = ep->rx.op_flags[kind];
+	when = duo_recv_when(ep, &want);
 	if (__builtin_expect(duo_recv_common(ep, kind, when), 1)) {
-		recv.iov = &iov;
-		recv.desc = &desc;
+		recv.want = want;
+		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
-		ret = duo_recv_slow_one(ep, recv, iov, desc);
+		ret = duo_recv_slow_one(ep, kind, iov, desc, want, context);
 	}
 	duo_unlock(&ep->group->lock);
 	return ret;
