@@ -49,12 +49,6 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
 	return (index + 1) << DUO_ROUTE_INDEX_SHIFT | state;
 }
 
-static inline struct duo_route duo_route_core(const struct duo_ep *ep,
-					      fi_addr_t addr)
-{
-	return (struct duo_route) { ep->tx.core, addr, FI_DUO_CORE };
-}
-
 /*
  * Returns the error for an address without a route:
  * - -FI_EOPBADSTATE: the endpoint is not enabled
@@ -86,7 +80,8 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 						    FI_DUO_LOCAL };
 		if (duo_route_state(word) >= DUO_ROUTE_CORE ||
 		    (duo_route_state(word) && !ep->path_ep[FI_DUO_LOCAL]))
-			return duo_route_core(ep, addr);
+			return (struct duo_route) { ep->tx.core, addr,
+						    FI_DUO_CORE };
 	}
 	return duo_route_slow(ep, addr);
 }
@@ -103,18 +98,6 @@ static inline bool duo_route_still_local(const struct duo_ep *ep,
 
 	return duo_route_state(word) == DUO_ROUTE_LOCAL &&
 	       duo_route_index(word) == to->addr;
-}
-
-/*
- * Checks an address for RMA or an atomic. Does not choose a path. Returns 0;
- * -FI_EINVAL: not in the AV; -FI_EOPBADSTATE: the endpoint is not enabled.
- */
-static inline int duo_route_onesided(struct duo_ep *ep, fi_addr_t addr)
-{
-	if (addr >= ep->route_size)
-		return ep->route_size ? -FI_EINVAL : duo_ep_early(ep);
-	return duo_route_state(duo_route_load(ep->route, addr)) ==
-	       DUO_ROUTE_NONE ? -FI_EINVAL : 0;
 }
 
 #endif /* DUO_ROUTE_H */

@@ -342,8 +342,7 @@ static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 
 static inline struct duo_rx *duo_rx_of_peer(struct fi_peer_rx_entry *entry)
 {
-	return (struct duo_rx *) ((char *) entry -
-				  offsetof(struct duo_rx, peer));
+	return duo_container_of(entry, struct duo_rx, peer);
 }
 
 static inline const struct iovec *duo_rx_iov(const struct duo_rx *rx)

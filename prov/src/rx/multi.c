@@ -93,25 +93,21 @@ void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 				    size_t len, void *desc)
 {
-	const struct iovec iov = { buf, len };
-	struct duo_ep *ep = owner->ep;
-	const struct duo_recv recv = {
-		.kind = DUO_MSG,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = owner->want,
-		.context = owner->context,
-		.flags = owner->flags,
-		.multi = owner,
-	};
-	struct duo_rx *rx = duo_rx_alloc(&ep->pool);
+	struct duo_rx *rx = duo_rx_alloc(&owner->ep->pool);
 
 	if (!rx)
 		return NULL;
 	duo_rx_become(rx, DUO_RX_READY);
+	rx->kind = DUO_MSG;
+	rx->wanted = DUO_RX_UNWANTED; /* duo_multi_done() tests owner->wanted */
+	rx->multi = true;
+	rx->owner = owner;
 	rx->want = owner->want;
-	duo_recv_fill(rx, &recv);
+	rx->context = owner->context;
+	rx->flags = owner->flags;
+	rx->count = 1;
+	rx->iov = (struct iovec) { buf, len };
+	rx->desc = desc;
 	owner->refs++;
 	return rx;
 }

@@ -14,9 +14,12 @@
 
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 {
-	int ret = duo_route_onesided(ep, dest);
-
-	return ret ? ret : ep->tx.core ? DUO_TO_CORE : -FI_EINVAL;
+	if (!duo_ep_enabled(ep))
+		return duo_ep_early(ep);
+	if (dest >= ep->route_size || !ep->tx.core ||
+	    duo_route_state(duo_route_load(ep->route, dest)) == DUO_ROUTE_NONE)
+		return -FI_EINVAL;
+	return DUO_TO_CORE;
 }
 
 /*
