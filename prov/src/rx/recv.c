@@ -289,21 +289,16 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return ret;
 }
 
-DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep, enum duo_rx_kind kind,
-				       struct iovec iov, void *desc,
-				       struct duo_want want, void *context)
+DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
+				       const struct duo_recv *recv,
+				       struct iovec iov, void *desc)
 {
-	const struct duo_recv recv = {
-		.kind = kind,
-		.iov = &iov,
-		.desc = &desc,
-		.count = 1,
-		.want = want,
-		.context = context,
-		.flags = ep->rx.op_flags[kind],
-	};
+	struct duo_recv one = *recv;
 
-	return duo_recv_slow(ep, &recv);
+	one.iov = &iov;
+	one.desc = &desc;
+	one.flags = ep->rx.op_flags[one.kind];
+	return duo_recv_slow(ep, &one);
 }
 
 /*
@@ -330,26 +325,29 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				struct duo_want want, void *context)
 {
 	const struct iovec iov = { buf, len };
-	struct duo_recv recv = {
+	struct duo_recv slow, recv = {
 		.kind = kind,
 		.iov = &iov,
 		.desc = &desc,
 		.count = 1,
+		.want = want,
 		.context = context,
 	};
 	enum duo_recv_when when;
 	ssize_t ret;
 
 	if (!(ep->caps & FI_DIRECTED_RECV))
-		want.addr = FI_ADDR_UNSPEC;
+		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_group_lock(&ep->group);
-	when = duo_recv_when(ep, &want);
+	when = duo_recv_when(ep, &recv.want);
 	if (__builtin_expect(duo_recv_common(ep, kind, when), 1)) {
-		recv.want = want;
 		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
-		ret = duo_recv_slow_one(ep, kind, iov, desc, want, context);
+		slow = recv;
+		slow.iov = NULL;
+		slow.desc = NULL;
+		ret = duo_recv_slow_one(ep, &slow, iov, desc);
 	}
 	duo_unlock(&ep->group->lock);
 	return ret;
