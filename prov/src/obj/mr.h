@@ -3,9 +3,9 @@
 
 /*
  * A memory region: the core's region, and its entry in near's region table.
- * Lock: the domain's, for domain->device_mrs. A thread that
- * reads near's table must hold the lock of any group. A thread that changes the
- * table must hold all locks of the domain.
+ * Lock: the domain's, for domain->device_mrs. A thread that reads near's table
+ * must hold the lock of any group. A thread that changes the table must hold
+ * all locks of the domain.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
