@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Tests of link/barrier.c: near registers a process for membarrier(2), also if
- * the application has threads; senders execute fences until then. Also a call
- * of membarrier(2) that fails.
- */
+/* Registration of a process for membarrier(2), and a call of it that fails */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -141,12 +137,9 @@ UNIT_TEST(registration_beside_thread_succeeds)
 
 /*
  * Calls exit() while near's thread registers. exit() must wait for the thread,
- * because near's library may be unloaded afterwards. A forked child lacks the
- * thread, so exit() in the child must not wait. The exit status is
- * - 0: membarrier(2) is not permitted
- * - 1: exit() in the child has failed
- * - 2: the registration has ended too early for this test
- * - 3: success, if the registration has ended now
+ * because near's library may be unloaded; but not in a forked child, which
+ * lacks the thread. Exit status 0: membarrier(2) is not permitted; 1: exit() in
+ * the child has failed; 2: the registration has ended too early; 3: success.
  */
 static void exit_during_registration(void)
 {
@@ -188,10 +181,7 @@ UNIT_LOOP(exit_during_registration_waits, 0, NEAR_HAS_THREAD)
 	ck_assert(*gate.done);
 }
 
-/*
- * Asserts that after a failed barrier no thread may sleep and no ring becomes
- * idle: senders without fences might not see that they must ring the doorbell.
- */
+/* Asserts that no thread may sleep and no ring becomes idle. */
 static void expect_awake(struct rig *rig)
 {
 	/* as if the kernel had no memory for the barrier */

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A sender attaches to the first free ring of a receiver. It may call
- * near_group_has(), which reads files, only once for the ring, and once more if
- * the ring's claim is in a page of claims that has no memory yet. The receiver
- * frees the claim if the sender exits before it opens the claim.
+ * The search of a free claim. It may call near_group_has(), which reads files,
+ * only once for the ring, and once for a new page of claims.
  */
 
 #include <errno.h>
@@ -26,10 +24,7 @@ bool near_group_has(size_t size)
 	return true;
 }
 
-/*
- * Replaces kill() of the C library. If `opening` is set, opens the claim and
- * reports that its sender has exited.
- */
+/* Replaces kill() of the C library: opens `opening`, and reports an exit. */
 int kill(pid_t pid, int sig)
 {
 	if (!opening)
@@ -69,11 +64,7 @@ UNIT_LOOP(ring_is_found_among_many, 0, ARRAY_SIZE(rows))
 	rig_until(us, NULL, 2);
 }
 
-/*
- * The port finds a claim that is not open. Before the port checks the sender's
- * process, the sender opens the claim, sends a message and exits. The port must
- * deliver the message.
- */
+/* The sender opens the claim, sends and exits before the port checks for it. */
 UNIT_TEST(claim_opened_before_exit_is_kept)
 {
 	struct rig *us = rig_open(false), *other = rig_open(false);

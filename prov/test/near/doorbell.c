@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Tests of the byte in the wake pipe, by which senders wake a port's sleeping
- * threads. Senders write the byte late, or are killed before. "armed" is
- * near_segment.armed: the number of the current sleep; 0: no thread sleeps.
- */
+/* The byte in the wake pipe; near_segment.armed is the number of the sleep. */
 
 #include <poll.h>
 #include <stddef.h>
@@ -90,8 +86,7 @@ static pid_t sender(int tell)
 UNIT_CASE("bell", setup, rig_close_all);
 
 /*
- * A sender is killed after it has loaded "armed", before it opens the pipe. The
- * next sender must wake the port.
+ * The sender is killed after it has loaded "armed", before it opens the pipe.
  */
 UNIT_TEST(next_sender_wakes_after_kill)
 {
@@ -113,10 +108,7 @@ UNIT_TEST(next_sender_wakes_after_kill)
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/*
- * "armed" has another value for each sleep. So a sender that was delayed since
- * an earlier sleep does not clear the value of a later one.
- */
+/* so that a delayed sender does not clear the value of a later sleep */
 UNIT_TEST(each_sleep_has_own_armed_value)
 {
 	uint32_t before = 0;
@@ -133,10 +125,6 @@ UNIT_TEST(each_sleep_has_own_armed_value)
 	}
 }
 
-/*
- * The sender has written the byte, but has not cleared "armed" yet:
- * near_woken() must return true and clear "armed".
- */
 UNIT_TEST(byte_wakes_before_armed_is_cleared)
 {
 	uint32_t before;
@@ -150,10 +138,7 @@ UNIT_TEST(byte_wakes_before_armed_is_cleared)
 	ck_assert_uint_ne(armed(), before);
 }
 
-/*
- * The peer's pid belongs to another process now (_i is 0), or the peer's port
- * is closed (1). The sender must not write a byte into any pipe.
- */
+/* The pid belongs to another process (_i is 0), or the port is closed (1). */
 UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 {
 	const uint64_t start = to_us->addr.start;
@@ -175,10 +160,7 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	ck_assert(rung(RIG_TIMEOUT_MS));
 }
 
-/*
- * Two messages to a sleeping port write one byte. A message to a port that does
- * not sleep writes none.
- */
+/* Two messages to a sleeping port write one byte, later ones none. */
 UNIT_TEST(armed_port_gets_one_byte)
 {
 	int i;
@@ -202,11 +184,7 @@ UNIT_TEST(armed_port_gets_one_byte)
 	}
 }
 
-/*
- * A sender cannot open the wake pipe, because it has no free file descriptor.
- * Its next message (_i is 0), one of its polls (1), or near_arm() (2) must wake
- * the port.
- */
+/* Wakes: its next message (_i is 0), one of its polls (1), or near_arm() (2) */
 UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
@@ -236,10 +214,6 @@ UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 	rig_until(us, NULL, _i ? 2 : 3);
 }
 
-/*
- * Polls by other threads consume the messages, but must leave the byte for the
- * sleeping thread.
- */
 UNIT_TEST(polls_leave_byte_for_sleeper)
 {
 	uint64_t end;
@@ -258,10 +232,9 @@ UNIT_TEST(polls_leave_byte_for_sleeper)
 }
 
 /*
- * One thread sleeps. Another thread begins to receive a large message (_i & 1
- * is 0), or finds that a peer has failed (1). This is new work for polls, so
- * the sleeping thread must wake, once. _i & 2: before, a third thread has
- * called near_woken(); the sleeping thread must wake nevertheless.
+ * Another thread begins to receive a large message (_i & 1 is 0), or finds a
+ * failed peer (1). The sleeping thread must wake, once, even if a third thread
+ * has called near_woken() before (_i & 2).
  */
 UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 {
@@ -289,10 +262,6 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 	ck_assert(!ready(0));
 }
 
-/*
- * A sender sleeps until its large message is received. If the receiver closes
- * instead, the sender must wake, and the send fails.
- */
 UNIT_TEST(close_of_receiver_wakes_sender)
 {
 	struct near_peer *to_other = rig_peer(us, other);
@@ -307,11 +276,7 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 }
 
-/*
- * A sender has closed, and the descriptor number of its segment is now that of
- * another file. When the receiver closes, it must not take this file for the
- * sender's segment.
- */
+/* The descriptor number of the sender's segment is now that of another file. */
 UNIT_TEST(close_of_receiver_ignores_closed_sender)
 {
 	int fd = other->port->fd;

@@ -2,8 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The peer is in another pid namespace, where it has pid 1. It is killed,
- * stopped or replaced. A new namespace requires permission, so most tests are
+ * Peers in another pid namespace, which requires permission. So most tests are
  * repeated with a peer that only changes the namespace in its address.
  */
 
@@ -24,10 +23,7 @@
 
 enum place {
 	IN_NAMESPACE,
-	/*
-	 * in this namespace, but with another one in its address; a child
-	 * of the peer lives longer
-	 */
+	/* with a child that lives longer and has copies of its descriptors */
 	PRETENDS,
 	PLACES
 };
@@ -84,7 +80,6 @@ static void child_main(enum place place, int to, bool sleeper)
 	}
 	near_listen(rig->port, -1);
 	if (place == PRETENDS && !fork()) {
-		/* keeps copies of the peer's descriptors open after the kill */
 		poll(NULL, 0, 20000);
 		_exit(0);
 	}
@@ -95,10 +90,7 @@ static void child_main(enum place place, int to, bool sleeper)
 	act(rig);
 }
 
-/*
- * Starts the peer in this place. Returns the read end of the peer's pipe; -1: a
- * pid namespace is not permitted, so the test is skipped.
- */
+/* Starts the peer; returns the read end of its pipe, or -1: not permitted. */
 static int start(enum place place, bool sleeper)
 {
 	int fd[2];
@@ -128,7 +120,6 @@ static void end(void)
 	child = 0;
 }
 
-/* Stops the peer. After the return, the peer does not poll. */
 static void stop(void)
 {
 	siginfo_t info;
@@ -176,10 +167,7 @@ static struct near_peer *connect_far(void)
 
 UNIT_CASE("far", setup, teardown);
 
-/*
- * While the peer is stopped, a large message in each direction is pending. When
- * the peer is then killed, the send and the receive must fail.
- */
+/* While the peer is stopped, a large message in each direction is pending. */
 UNIT_LOOP(killed_peer_ends_messages, 0, PLACES)
 {
 	struct near_peer *peer;
@@ -215,10 +203,6 @@ UNIT_LOOP(stopped_peer_has_not_failed, 0, PLACES)
 	ck_assert_int_eq(ended(RIG_SENT, 0), 1);
 }
 
-/*
- * Five peers follow each other, and all have pid 1. The port must find the exit
- * of each one, and release its rx ring and descriptors.
- */
 UNIT_TEST(peers_with_pid_1_are_released)
 {
 	unsigned int files = 0;
@@ -244,11 +228,7 @@ UNIT_TEST(peers_with_pid_1_are_released)
 	}
 }
 
-/*
- * A peer is killed while it sleeps: near_segment.armed stays set, and the wake
- * pipe loses its reader. This process writes to the pipe when it disconnects
- * the peer, and must not get SIGPIPE.
- */
+/* This process writes to the pipe without reader, and must not get SIGPIPE. */
 UNIT_LOOP(peer_killed_asleep_is_disconnected, 0, PLACES)
 {
 	struct near_peer *peer;

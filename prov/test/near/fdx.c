@@ -71,10 +71,7 @@ UNIT_TEST(messages_pass_after_exchange)
 	ck_assert(!peer->reads && !peer->coop);
 }
 
-/*
- * A faulty sender changes the number of the region table's descriptor in the
- * port's segment. The port must not pass another file to its peers.
- */
+/* A faulty sender changes the table's descriptor number in its segment. */
 UNIT_TEST(changed_table_number_passes_no_file)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -96,10 +93,7 @@ static int msg_count(struct rig *rig)
 	return n;
 }
 
-/*
- * A port gets a message, but cannot open the sender's segment. The port must
- * repeat its request until the sender replies, and then deliver the message.
- */
+/* A port gets a message, but cannot open the sender's segment. */
 UNIT_TEST(unknown_sender_is_requested_until_reply)
 {
 	struct rig *hidden = rig_open(false);
@@ -124,7 +118,6 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	ck_assert(!us->event[1].peer->expected);
 }
 
-/* The message arrives even if the sender closes before it can reply. */
 UNIT_TEST(message_of_closed_unknown_sender_arrives)
 {
 	struct rig *hidden = rig_open(false);
@@ -154,7 +147,6 @@ UNIT_TEST(concurrent_requests_suffice)
 	ck_assert_uint_eq(them->count, 1);
 }
 
-/* Without a reply, sends fail after the timeout. They succeed after a reply. */
 UNIT_TEST(missing_reply_fails_send)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -186,7 +178,6 @@ UNIT_TEST(lost_request_is_repeated)
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 
-/* A peer that has sent only a request closes: the port must report this. */
 UNIT_TEST(closed_unused_peer_is_reported)
 {
 	const struct near_addr addr = them->addr;
@@ -201,7 +192,6 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	ck_assert_ptr_null(near_peer_find(us->port, &addr));
 }
 
-/* A port drops its last reference to a peer. Neither side may see a failure. */
 UNIT_TEST(dropped_reference_is_no_failure)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);
@@ -281,7 +271,8 @@ static const struct {
 	{.name = "of another host", GOOD, .other_host = true},
 	{.name = "our own", GOOD, .ours = true},
 	{.name = "of no kind", GOOD, .kind = NEAR_FDX_KINDS},
-	{.name = "of a port without a region table", .kind = NEAR_FDX_GPU_REQUEST},
+	{.name = "of a port without a region table",
+	 .kind = NEAR_FDX_GPU_REQUEST},
 	{.name = "a reply of this kind", GOOD, .kind = NEAR_FDX_GPU_REPLY},
 	{.name = "no descriptors", FEW(0, 0)},
 	{.name = "fewer than announced", FEW(3, 4)},
@@ -466,9 +457,9 @@ UNIT_TEST(sockets_are_found_in_directory)
 }
 
 /*
- * The peer is exiting: the kernel has closed its socket, but its pid and socket
- * file still exist. A send must fail. The peer is in another pid namespace (_i
- * is 0), or in this one, but /proc hides its descriptors (1).
+ * The kernel has closed the exiting peer's socket, but its pid and socket file
+ * still exist. The peer is in another pid namespace (_i is 0), or in this one,
+ * but /proc hides its descriptors (1).
  */
 UNIT_LOOP(refused_socket_shows_exit, 0, 2)
 {

@@ -71,10 +71,7 @@ static void others_go_on(void)
 
 UNIT_CASE("full", setup, rig_close_all);
 
-/*
- * The ring from a to b is full, so a's ACKs (_i is 0) or CTS (1) to b wait for
- * space. They must not delay messages between a and c.
- */
+/* The ring from a to b is full: a's ACKs (_i is 0) or CTS (1) to b wait. */
 UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 {
 	uint32_t i, n;
@@ -98,10 +95,6 @@ UNIT_LOOP(waiting_replies_delay_no_other_peer, 0, 2)
 		ck_assert_mem_eq(got_b + i * LARGE, from_b, LARGE);
 }
 
-/*
- * The ring from a to b is full, so a's fragments to b wait for space. They must
- * not delay messages between a and c.
- */
 UNIT_TEST(waiting_fragments_delay_no_other_peer)
 {
 	uint32_t i, n, sent;

@@ -32,10 +32,7 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/*
- * Files of a control group. has: near_group_dir_has() must be true for 64 MiB,
- * after which NEAR_GROUP_SPARE (1 MiB) must be left
- */
+/* has: 64 MiB are available, after which NEAR_GROUP_SPARE must be left */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;
@@ -111,8 +108,7 @@ static void enter(const char *dir)
 }
 
 /*
- * Allocates until near_group_has() denies a page. Then sends must fail, and
- * after the memory is freed they must succeed. Returns 0: success; 2 or 3: a
+ * Allocates until near_group_has() denies a page. Returns 0: success; 2 or 3: a
  * send had the wrong result; 77: near_group_has() denied no page.
  */
 static int at_the_limit(void)

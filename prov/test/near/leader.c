@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A process whose main thread has exited by pthread_exit() has not failed.
- * /proc shows its memory and descriptors only under its other threads.
- */
+/* A process whose main thread has exited by pthread_exit() has not failed. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +21,7 @@ static uint8_t buf[LEN];
 static int ends[2];
 static pid_t child;
 
-/*
- * Second thread of the child. When the main thread has exited, sends two
- * messages and polls until the parent has received the large one and has sent a
- * message. Then waits for a byte and exits.
- */
+/* Second thread of the child, which goes on after the main thread has exited */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -77,11 +70,7 @@ static void setup(void)
 
 UNIT_CASE("leader", setup, rig_close_all);
 
-/*
- * The main thread of the peer has exited. Messages in both directions must
- * arrive, and near must report a failure only when the process exits. _i is 1:
- * the test has called near_peer_monitor() before the messages.
- */
+/* _i is 1: near_peer_monitor() is called before the messages. */
 UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 {
 	static uint8_t got[LEN];
@@ -104,7 +93,6 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	ck_assert_int_eq(rig_send(us, peer, 3, buf, 8), 0);
 	rig_poll_ms(us, 3 * NEAR_CHECK_MS);
 	ck_assert_uint_eq(us->count, 3);
-	/* now the process exits */
 	ck_assert_int_eq(write(ends[1], "", 1), 1);
 	rig_until(us, NULL, 4);
 	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
@@ -112,10 +100,7 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	unit_join(child);
 }
 
-/*
- * Second thread of a process. When the main thread has exited, opens a
- * descriptor of this process through /proc. Exits with 0 or an errno value.
- */
+/* In a second thread, as talk(); exits with 0 or an errno value. */
 static void *open_own(void *arg)
 {
 	int own;

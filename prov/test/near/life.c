@@ -51,10 +51,7 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/*
- * Returns the message's length from its tag. The lowest 8 bits of the tag are
- * the content's offset in `pattern`.
- */
+/* The other 8 bits of the tag are the content's offset in `pattern`. */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -73,10 +70,7 @@ static int talk(struct rig *rig, struct near_peer *peer, unsigned int *seed)
 						  rig) : ret;
 }
 
-/*
- * Handles all events: checks small messages, begins to receive large ones, and
- * checks received ones. Returns the number of messages that are complete.
- */
+/* Handles all events. Returns the number of messages that are complete. */
 static uint32_t receive_new(struct rig *rig)
 {
 	struct rig_event *event;
@@ -131,11 +125,7 @@ static bool ops_left(const struct rig *rig)
 	       near_pool_next(&rig->port->rx_ops, &rx);
 }
 
-/*
- * Polls until the port has no rx ring, no operation and no memory for rings. If
- * a process was killed while it connected, its ring stays until near's next
- * check for such rings.
- */
+/* Polls until the port has no rx ring, no operation, no memory for rings. */
 static void poll_until_idle(void)
 {
 	uint64_t end_ms = duo_now_ms() + TIMEOUT_MS;
@@ -195,10 +185,6 @@ static void answer(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/*
- * Clients connect to this process one after the other. Their number must not
- * increase its rx rings, open files or memory.
- */
 UNIT_TEST(server_does_not_grow_with_clients)
 {
 	unsigned int count = unit_number("NEAR_CLIENTS", 300), i, files = 0;
@@ -225,9 +211,7 @@ UNIT_TEST(server_does_not_grow_with_clients)
 }
 
 /*
- * True if UNDER_WAY large messages of a sender are pending, so that it must not
- * send now. Without this limit, a receiver with little CPU time would have ever
- * more pending messages, and each poll would check all of them.
+ * True if UNDER_WAY large messages are pending: each poll checks all of them.
  */
 static bool talked_enough(const struct rig *rig)
 {
@@ -274,10 +258,6 @@ static void talk_to_all(unsigned int *seed)
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 UNIT_LONG_CASE("growing", setup_growing, teardown, 3600);
 
-/*
- * Four processes send; random ones are killed and replaced. All arriving
- * messages are valid, and killed processes leave no resource.
- */
 UNIT_TEST(killed_processes_leave_nothing)
 {
 	unsigned int count = unit_number("NEAR_DEATHS", 40), seed = 1, i, who;
@@ -304,7 +284,6 @@ UNIT_TEST(killed_processes_leave_nothing)
 	ck_assert_uint_gt(heard, 0);
 }
 
-/* A child sends messages; this process receives and checks each of them. */
 UNIT_TEST(many_messages_arrive_valid)
 {
 	unsigned int count = unit_number("NEAR_MESSAGES", 20000);
@@ -346,10 +325,7 @@ static void refuse_pidfds(void)
 
 UNIT_LONG_CASE("life", setup, teardown, 3600);
 
-/*
- * Without pidfds, near must find a killed peer by the start time of its pid:
- * while the peer is a zombie (_i is 0), or after its parent has reaped it (1).
- */
+/* The killed peer is a zombie (_i is 0), or its parent has reaped it (1). */
 UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 {
 	struct near_addr addr;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The amount of shared memory that ports allocate and free, and their errors if
- * memory, descriptors or file sizes are limited
- */
+/* Shared memory that ports allocate and free, and limits of resources */
 
 #include <errno.h>
 #include <poll.h>
@@ -33,7 +30,6 @@ static uint8_t buf[60000];
 
 UNIT_CASE("memory", NULL, rig_close_all);
 
-/* With the smallest ring budget, all messages still arrive. */
 UNIT_TEST(smallest_budget_suffices)
 {
 	struct rig *a = rig_open(true), *b = rig_open_with(true, 1);
@@ -63,7 +59,6 @@ UNIT_TEST(denied_memfd_fails_open)
 	ck_assert_int_eq(near_open(&port, &attr), -ENOSYS);
 }
 
-/* All ports of a process send to the first one, which replies to each. */
 UNIT_TEST(thousand_ports_communicate)
 {
 	static struct rig *other[MANY];
@@ -109,10 +104,7 @@ static int open_again(void)
 	return near_open(&port, &attr);
 }
 
-/*
- * If no shared memory is free, a send returns -EAGAIN. near must not access
- * memory that is not allocated, because this raises SIGBUS.
- */
+/* An access to memory that is not allocated would raise SIGBUS. */
 UNIT_TEST(missing_memory_fails_send)
 {
 	struct rig *a, *b;
@@ -127,7 +119,6 @@ UNIT_TEST(missing_memory_fails_send)
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
-/* If no memory is free to grow a ring, the ring keeps its size and works on. */
 UNIT_TEST(missing_memory_keeps_ring_size)
 {
 	struct rig *a = rig_open(false), *b;
@@ -153,10 +144,6 @@ UNIT_TEST(missing_memory_keeps_ring_size)
 	ck_assert_uint_eq(rig_taken(b), before);
 }
 
-/*
- * Without memory to grow the region table, a registration fails, and earlier
- * regions work on.
- */
 UNIT_TEST(missing_memory_fails_registration)
 {
 	struct near_region_entry entry = { .access = NEAR_MAY_READ };
@@ -214,7 +201,6 @@ static int lowest_free(void)
 	return fd;
 }
 
-/* Few free descriptors suffice to send to all peers, and to wake them. */
 UNIT_TEST(few_descriptors_reach_all_peers)
 {
 	struct rig *us = rig_open(false), *other[FEW];
@@ -250,10 +236,7 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 	}
 }
 
-/*
- * If the files of a port or table are larger than the file size limit, opening
- * fails with -EFBIG. near must not exceed the limit, which raises SIGXFSZ.
- */
+/* Exceeding the limit would raise SIGXFSZ. */
 UNIT_TEST(file_size_limit_is_checked)
 {
 	struct rlimit limit = { 1 << 20, 1 << 20 };
@@ -264,11 +247,7 @@ UNIT_TEST(file_size_limit_is_checked)
 	ck_assert_int_eq(near_table_open(&table, true), -EFBIG);
 }
 
-/*
- * In a process that has called mlockall(), near allocates only memory that it
- * uses. mlockall() is called before the rings are mapped (_i is 0), or
- * afterwards (1).
- */
+/* mlockall() is called before the rings are mapped (_i is 0), or after (1). */
 UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 {
 	struct rig *us, *other[2];

@@ -39,10 +39,7 @@ static void tell_itself(int fd)
 		pause();
 }
 
-/*
- * Joins many groups. /proc/PID/status lists the groups before the pids, so that
- * the pids are not in the first page of the file.
- */
+/* Joins many groups, which /proc/PID/status lists before the pids. */
 static void join_groups(void)
 {
 	static gid_t group[2000];
@@ -74,11 +71,7 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 	_exit(0);
 }
 
-/*
- * In a new pid namespace, /proc is still that of the outer namespace, and has
- * no entry for the pid that getpid() returns. A process must still find its own
- * pid and start time. _i is 1: the process is in many groups.
- */
+/* /proc is still that of the outer namespace. _i is 1: in many groups */
 UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 {
 	struct itself itself[2];

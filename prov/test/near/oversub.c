@@ -67,11 +67,7 @@ static const struct {
 	{ "a node of two, of two such", 3, { 3, 3, 0xc, 0xc, 0xc }, true },
 };
 
-/*
- * True if near_oversub() finds that processes with these masks need more CPUs
- * than there are. Passes unsorted pids, each twice, and this process's pid,
- * which near_oversub() must not count twice.
- */
+/* Passes unsorted pids, each twice, and this process's, which counts once. */
 static bool oversub_of(const uint64_t *masks)
 {
 	pid_t pid[2 * PIDS + 1] = { getpid() };
@@ -94,7 +90,6 @@ UNIT_ROUNDS(table, 0, ARRAY_SIZE(cases))
 		      cases[_i].name);
 }
 
-/* A process whose CPUs are unknown may need those of this process. */
 UNIT_TEST(process_with_unknown_cpus_counts)
 {
 	static const uint64_t bound[PIDS] = { 2 };
@@ -113,7 +108,6 @@ UNIT_TEST(process_with_unknown_cpus_counts)
 	ck_assert(near_oversub(far, 0, 0));
 }
 
-/* With enough CPUs for all processes, only this process's mask is read. */
 UNIT_TEST(enough_cpus_read_one_mask)
 {
 	pid_t pid[3] = { FIRST, FIRST + 1, FIRST + 2 };
@@ -124,7 +118,6 @@ UNIT_TEST(enough_cpus_read_one_mask)
 	ck_assert_int_eq(looks, 1);
 }
 
-/* Processes without a pid count as processes on the CPUs of this process. */
 UNIT_TEST(process_without_pid_counts)
 {
 	pid_t pid[1] = { FIRST };

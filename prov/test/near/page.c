@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Rings for kernels with pages larger than 4 KiB, which map whole pages only.
- * _i is an index of pages[], the page size that the test assumes.
- */
+/* Rings for kernels with pages of pages[_i] bytes; whole pages are mapped. */
 
 #include <unistd.h>
 
@@ -15,10 +12,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 static uint8_t buf[60000], got[sizeof(buf)];
 
-/*
- * Makes near assume this page size. Returns false if the kernel's pages are
- * larger: the test cannot run.
- */
+/* Makes near assume this page size. False: the kernel's pages are larger. */
 static bool assume(size_t page)
 {
 	near_page_assume(page);
@@ -54,10 +48,7 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 
 UNIT_CASE("page", NULL, rig_close_all);
 
-/*
- * Messages of all lengths arrive in all ring sizes. After the sender's close,
- * no page of the ring is left.
- */
+/* Messages of all lengths arrive in all ring sizes; no page remains. */
 UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 {
 	struct rig *a, *b;
@@ -100,7 +91,6 @@ UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 	ck_assert_uint_eq(rig_pages(b), 0);
 }
 
-/* With more senders than pages in the budget, each sender gets one page. */
 UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 {
 	enum { MANY = 60 };
@@ -120,10 +110,6 @@ UNIT_LOOP(each_sender_gets_a_page, 0, 3)
 	ck_assert_uint_eq(rig_pages(us), 0);
 }
 
-/*
- * Sends to a peer that assumes another page size, as under an emulator, fail
- * with one warning.
- */
 UNIT_TEST(other_page_size_is_rejected)
 {
 	struct rig *a, *b = rig_open(false);

@@ -65,7 +65,6 @@ static void act_send(struct rig *rig)
 
 UNIT_CASE("peer failure", setup, teardown);
 
-/* All messages that a killed sender sent completely arrive before RIG_GONE. */
 UNIT_TEST(messages_of_killed_sender_arrive)
 {
 	uint32_t i;
@@ -87,9 +86,8 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 }
 
 /*
- * Kills a sender while the port cannot map the sender's ring, and polls until
- * near has detected the failure. Returns the value of port->fd, with which the
- * ring can be mapped.
+ * Kills a sender while the port cannot map its ring, and polls until near has
+ * detected the failure. Returns the value of port->fd, by which it can.
  */
 static int kill_without_ring(void)
 {
@@ -103,10 +101,6 @@ static int kill_without_ring(void)
 	return fd;
 }
 
-/*
- * The sender is killed while the port has no memory for an rx ring. As soon as
- * there is memory, its messages arrive before RIG_GONE.
- */
 UNIT_TEST(messages_arrive_if_rx_ring_is_late)
 {
 	int fd = kill_without_ring();
@@ -120,10 +114,7 @@ UNIT_TEST(messages_arrive_if_rx_ring_is_late)
 		ck_assert_uint_eq(us->event[i].msg.tag, i);
 }
 
-/*
- * A faulty sender stores an invalid value in its claim, for which the port had
- * no memory. The port frees the claim, so it must not wait for its messages.
- */
+/* An invalid value in the claim of a faulty sender: the port must not wait. */
 UNIT_TEST(claim_becomes_invalid_while_rx_ring_is_late)
 {
 	int fd = kill_without_ring();
@@ -133,7 +124,6 @@ UNIT_TEST(claim_becomes_invalid_while_rx_ring_is_late)
 	rig_until_gone(us, 1);
 }
 
-/* The sink rejects all messages until the sender has failed: none is lost. */
 UNIT_TEST(messages_wait_for_sink_after_failure)
 {
 	start(act_send, false);
@@ -146,7 +136,6 @@ UNIT_TEST(messages_wait_for_sink_after_failure)
 	rig_until_gone(us, 102);
 }
 
-/* Sends fail even if messages of the failed peer are still undelivered. */
 UNIT_TEST(send_to_failed_peer_fails)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
@@ -169,9 +158,8 @@ UNIT_TEST(send_to_failed_peer_fails)
 }
 
 /*
- * The sender of a large message is stopped, and later killed. If _i is 0, the
- * receiver reads the message from the stopped sender. If _i is 1, the message
- * needs fragments: the receive fails, but only after the sender was killed.
+ * The sender is stopped, and later killed. _i is 0: the receiver reads from the
+ * stopped sender. 1: fragments, so that the receive fails after the kill.
  */
 UNIT_LOOP(large_message_of_killed_sender_fails, 0, 2)
 {
@@ -182,7 +170,6 @@ UNIT_LOOP(large_message_of_killed_sender_fails, 0, 2)
 	kill(child, SIGSTOP);
 	rig_take(us, 100, got, LEN);
 	if (!_i) {
-		/* the message can be read although its sender is stopped */
 		rig_until(us, NULL, 102);
 		ck_assert_int_eq(us->event[101].err, 0);
 		kill_child();
@@ -220,7 +207,6 @@ static void pause_ms(unsigned int ms)
 	us->port->checked_ms -= ms;
 }
 
-/* If no descriptor is free for monitoring, a later check opens the pidfd. */
 UNIT_TEST(late_monitoring_finds_failure)
 {
 	struct near_peer *peer = start_peer(NULL);
@@ -239,9 +225,8 @@ UNIT_TEST(late_monitoring_finds_failure)
 }
 
 /*
- * A port monitors a peer to which it has sent nothing, and polls three times a
- * second. The peer's failure must be found within three polls, independent of
- * the number of earlier polls, NEAR_TICK_POLLS + _i.
+ * With three polls a second, the failure of an unused peer must be found within
+ * three polls, for each number of earlier polls, NEAR_TICK_POLLS + _i.
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
@@ -262,10 +247,6 @@ UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 	rig_until_gone(us, 1);
 }
 
-/*
- * After a pause, the next poll reads the clock. In a busy loop, fewer and fewer
- * polls do, down to one in NEAR_TICK_POLLS.
- */
 UNIT_TEST(clock_reads_become_rarer)
 {
 	const uint64_t start_ms = duo_now_ms();
@@ -286,11 +267,7 @@ UNIT_TEST(clock_reads_become_rarer)
 	ck_assert_uint_ge(looks, 1000 / NEAR_TICK_POLLS);
 }
 
-/*
- * A monitored peer is killed after it has attached to a ring, before it rings
- * the doorbell. near reports the failure before it finds the ring, and must
- * still free the ring.
- */
+/* near reports the failure before it finds the ring, which it must free. */
 UNIT_TEST(failure_before_doorbell_frees_ring)
 {
 	struct near_claim *claim = &us->port->segment->claim[5];
@@ -306,20 +283,7 @@ UNIT_TEST(failure_before_doorbell_frees_ring)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-UNIT_TEST(send_to_dead_process_fails)
-{
-	struct near_peer *peer = start_peer(NULL);
-
-	kill_child();
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-	rig_until_gone(us, 1);
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-}
-
-/*
- * A send, not a poll, is the first to find the peer's failure. The pending
- * receive from the peer must still end with an error.
- */
+/* A send, not a poll, is the first to find the peer's failure. */
 UNIT_TEST(failure_at_reply_ends_operations)
 {
 	static uint8_t got[LEN];
@@ -345,34 +309,27 @@ static void act_close(struct rig *rig)
 	close(rig->port->fd);
 }
 
-/* The peer's process is exiting: its pid exists, its descriptors do not. */
-UNIT_TEST(send_to_closed_port_fails)
+/* The process was killed (_i is 0), is exiting (1), or its pid reused (2). */
+UNIT_LOOP(send_to_exited_process_fails, 0, 3)
 {
-	struct near_peer *peer = start_peer(act_close);
+	struct near_peer *peer;
 
+	start(_i == 1 ? act_close : NULL, false);
+	if (_i == 0)
+		kill_child();
+	theirs.start -= _i == 2;
+	peer = rig_peer_at(us, &theirs);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	ck_assert(near_peer_exited(peer));
 	rig_until_gone(us, 1);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 }
 
-UNIT_TEST(reused_pid_is_another_peer)
-{
-	struct near_peer *peer;
-
-	start(NULL, false);
-	theirs.start--;
-	peer = rig_peer_at(us, &theirs);
-	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
-	rig_until_gone(us, 1);
-}
-
 UNIT_CASE("disconnected", NULL, rig_close_all);
 
 /*
- * b disconnects a, which is alive, but does not know this yet. No other sender
- * may get a's ring until a has closed its claim: a still writes to the ring. If
- * _i is 1, b has rejected a's claim before, because it cannot send to a.
+ * b disconnects a, which does not know this yet and still writes to its ring.
+ * _i is 1: b has rejected a's claim before, because it cannot send to a.
  */
 UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 {
@@ -408,10 +365,6 @@ UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 
 UNIT_CASE("disconnected child", setup, teardown);
 
-/*
- * A port disconnects a sender that is alive. The sender is killed before it can
- * close its claim. Its ring must become free.
- */
 UNIT_TEST(ring_of_killed_disconnected_peer_is_freed)
 {
 	struct near_claim *claim = us->port->segment->claim;

@@ -55,7 +55,6 @@ UNIT_TEST(every_size_in_order)
 	ck_assert_int_eq(rig_send(a, to_b, 1, big, 8193), NEAR_LARGE);
 }
 
-/* CQ data of more than 32 bits arrives, although a slot cannot hold it. */
 UNIT_TEST(wide_data)
 {
 	struct near_msg msg = {
@@ -70,10 +69,6 @@ UNIT_TEST(wide_data)
 	ck_assert_uint_eq(b->event[0].msg.flags, NEAR_DATA);
 }
 
-/*
- * A send to a full ring returns -EAGAIN. Messages that the sink rejects stay in
- * the ring: none is lost.
- */
 UNIT_TEST(full_ring_loses_no_message)
 {
 	uint32_t sent = 0, i;
@@ -165,10 +160,7 @@ UNIT_TEST(large_discarded)
 	ck_assert_uint_eq(b->count, 1);
 }
 
-/*
- * With near_large.copy, the caller may overwrite the buffer after the call, and
- * near does not report the end of the send.
- */
+/* The caller overwrites the buffer, and gets no report. */
 UNIT_TEST(large_copied)
 {
 	struct near_msg msg = { .len = LARGE };
@@ -202,7 +194,6 @@ UNIT_TEST(port_sends_to_itself)
 
 UNIT_CASE("read", setup, rig_close_all);
 
-/* Rings without messages become idle; their next messages arrive. */
 UNIT_TEST(idle_ring_delivers_next_message)
 {
 	enum { MANY = 3 * NEAR_ACTIVE_MIN };
@@ -222,11 +213,7 @@ UNIT_TEST(idle_ring_delivers_next_message)
 	}
 }
 
-/*
- * The sender loads need_doorbell before the receiver's sweep sets it, so that
- * the sender rings no doorbell. After the barrier, the sweep checks the ring
- * again: it must find the slot, and leave the ring active.
- */
+/* The sender has loaded need_doorbell before the receiver's sweep sets it. */
 UNIT_TEST(check_after_barrier_finds_slot)
 {
 	struct rig *other[NEAR_ACTIVE_MIN + 1];
@@ -247,11 +234,7 @@ UNIT_TEST(check_after_barrier_finds_slot)
 	rig_until(b, NULL, NEAR_ACTIVE_MIN + 2);
 }
 
-/*
- * All claims of a page are in use. The next sender takes the first claim of the
- * next page, and is killed before it rings the doorbell. near_rings_check()
- * must find this sender's ring.
- */
+/* The sender is killed before it rings the doorbell. */
 UNIT_TEST(claim_on_next_page_is_found)
 {
 	struct rig *other[NEAR_CLAIMS_PER_PAGE], *last = rig_open(false);
@@ -268,7 +251,6 @@ UNIT_TEST(claim_on_next_page_is_found)
 	rig_until(last, NULL, n + 1);
 }
 
-/* A port closes: its messages are delivered, and its ring is freed. */
 UNIT_TEST(closed_port_delivers_and_frees)
 {
 	struct rig *c = rig_open(false);
@@ -287,7 +269,6 @@ UNIT_TEST(closed_port_delivers_and_frees)
 	ck_assert_int_eq(rig_send(a, to_c, 3, big, 8), -ECONNRESET);
 }
 
-/* The close of a port that has only received is found, too. */
 UNIT_TEST(closed_receiver_is_found)
 {
 	struct rig *c = rig_open(false);
@@ -338,11 +319,7 @@ static void look_at_both(struct rig *rig, struct near_peer *peer)
 	mark_seen = rig->port->segment->closed;
 }
 
-/*
- * A closing port must close its claim at the receiver before it stores `closed`
- * in its own segment: after this store, the receiver may give the claim to
- * another sender.
- */
+/* After `closed` is set, the receiver may give the claim to another sender. */
 UNIT_TEST(claim_is_closed_before_mark)
 {
 	rig_send(a, rig_peer(a, b), 1, big, 8);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Data races in a ring and in cooperative copies. Each end is a thread, and the
- * threads use the same mapping, because ThreadSanitizer ignores other processes
- * and second mappings.
+ * Data races in rings and cooperative copies, between threads with the same
+ * mapping, because ThreadSanitizer ignores other processes and mappings
  */
 
 #include <pthread.h>
@@ -119,11 +118,7 @@ static void *coop_sender(void *none)
 	return NULL;
 }
 
-/*
- * Sender and receiver copy the steps of each round at the same time. Rounds use
- * the same buffer. In every fourth round, the receiver waits until the sender
- * has taken a step, so that both ends copy.
- */
+/* In every fourth round the receiver waits, so that both ends copy. */
 UNIT_TEST(coop_with_threads_copies_each_step_once)
 {
 	struct near_ctl *ctl = memory;

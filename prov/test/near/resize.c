@@ -10,11 +10,7 @@
 #include "base/proc.h"
 #include "unit.h"
 
-/*
- * pages in b's ring budget, which reserves one page for each of
- * NEAR_BUDGET_MANY senders. So a new ring has one page, and can grow into
- * unused pages.
- */
+/* pages in b's ring budget: a new ring has one page, and can grow */
 #define GROWING 63
 
 static struct rig *a, *b;
@@ -56,7 +52,6 @@ static void tags_until(uint64_t tag)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* A repeatedly full ring grows to its maximum; no message is lost. */
 UNIT_TEST(full_ring_grows_to_maximum)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -80,11 +75,7 @@ UNIT_TEST(full_ring_grows_to_maximum)
 	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
-/*
- * A message that is too long for the ring uses rendezvous, and makes the sender
- * request a resize. Small messages are not delayed. After the resize, the next
- * message of this length fits in the ring.
- */
+/* Small messages are not delayed, and the next such message fits. */
 UNIT_TEST(message_longer_than_ring_resizes)
 {
 	static uint8_t got[4000];
@@ -122,7 +113,6 @@ static void know_others(void)
 	}
 }
 
-/* Above its even share, a ring grows size by size while memory is free. */
 UNIT_TEST(ring_grows_size_by_size)
 {
 	uint8_t tier = to_b->resize.tier;
@@ -142,10 +132,6 @@ UNIT_TEST(ring_grows_size_by_size)
 
 UNIT_CASE("poor", setup_poor, rig_close_all);
 
-/*
- * The ring budget has no free page. The sender requests a resize at growing
- * intervals, and all messages arrive.
- */
 UNIT_TEST(missing_budget_makes_requests_rarer)
 {
 	uint64_t tag = 1;
@@ -162,7 +148,6 @@ UNIT_TEST(missing_budget_makes_requests_rarer)
 
 UNIT_CASE("move", setup, rig_close_all);
 
-/* During a resize, replies and RMA requests wait, as messages do. */
 UNIT_TEST(replies_wait_during_resize)
 {
 	struct near_slot *slot;
@@ -194,7 +179,6 @@ UNIT_TEST(replies_wait_during_resize)
 	ck_assert_uint_gt(to_b->resize.tier, near_tier_least());
 }
 
-/* An idle ring is resized, too: its sender rings the doorbell. */
 UNIT_TEST(idle_ring_is_resized)
 {
 	struct near_rx_ring *ring = rig_rx_ring(b, a);
@@ -232,8 +216,7 @@ static void act_resize(int out)
 
 /*
  * The sender is killed while its ring is full (_i is 0), after its messages
- * have arrived, whether RESIZE was sent or not (1), or after the resize (2).
- * All its messages arrive, and its ring's memory is freed.
+ * have arrived, before or after RESIZE (1), or after the resize (2).
  */
 UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 {
@@ -269,7 +252,6 @@ UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 	close(in);
 }
 
-/* The receiver is killed before it replies to RESIZE. */
 UNIT_TEST(killed_receiver_during_resize_is_reported)
 {
 	struct near_addr theirs;
@@ -286,10 +268,7 @@ UNIT_TEST(killed_receiver_during_resize_is_reported)
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 }
 
-/*
- * If NEAR_GATE_QUEUE is closed, and the ring has free slots, near_full() does
- * not count the ring as full: it needs no resize.
- */
+/* NEAR_GATE_QUEUE is closed, and the ring has free slots. */
 UNIT_TEST(gated_ring_is_not_full)
 {
 	uint64_t tag;

@@ -76,10 +76,7 @@ UNIT_TEST(full_and_empty)
 	ck_assert(!take(0));
 }
 
-/*
- * The ring makes more laps than a lap number can count, and slots are never
- * cleared. The consumer must not mistake an old slot for a new one.
- */
+/* More laps than a lap number can count; slots are never cleared. */
 UNIT_TEST(laps_wrap_without_clearing)
 {
 	uint64_t sent = 0, taken = 0, wrong = 0, word;
@@ -98,7 +95,6 @@ UNIT_TEST(laps_wrap_without_clearing)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-/* In each size class (_i), data of any permitted length fits an empty ring. */
 UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 {
 	uint32_t len, round;
@@ -129,11 +125,7 @@ UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 	}
 }
 
-/*
- * A resize restarts the ring in place, from each size class (_i / NEAR_TIERS)
- * to each (_i % NEAR_TIERS). The consumer must not mistake old bytes in the
- * memory for slots.
- */
+/* from each size class (_i / NEAR_TIERS) to each (_i % NEAR_TIERS) */
 UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
@@ -173,7 +165,6 @@ UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 	ck_assert(put(0) && take(0));
 }
 
-/* A sender without a ring has no slot, and reads no control data. */
 UNIT_TEST(sender_without_ring_has_no_slot)
 {
 	near_tx_none(&tx);
@@ -182,7 +173,6 @@ UNIT_TEST(sender_without_ring_has_no_slot)
 	ck_assert(!near_tx_reload(&tx));
 }
 
-/* near rejects invalid lengths, and treats invalid heads as a full ring. */
 UNIT_TEST(invalid_values_are_rejected)
 {
 	static const uint64_t heads[] = { 1, 1000, 1ull << 63, 1ull << 40 };
@@ -209,11 +199,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 UNIT_CASE("rest", NULL, NULL);
 
-/*
- * The rings of a segment are adjacent, each with space for its largest size.
- * _i / 4 is an index of pages[], _i % 4 of growing[]: the number of rings that
- * can exceed a page.
- */
+/* _i / 4: index of pages[]; _i % 4: index of growing[] */
 UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
@@ -247,10 +233,7 @@ UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
-/*
- * Each size class has data of at least eager[] bytes, and near_tier_fit()
- * returns the largest class that fits in a number of pages. _i: page size
- */
+/* Each size class has data of at least eager[] bytes. _i: index of pages[] */
 UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {
@@ -274,10 +257,7 @@ UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
 }
 
-/*
- * 64 ports that all send to each other need at most 64 MiB, 192 ports at most
- * 256 MiB. A record of each port is included.
- */
+/* 64 or 192 ports that all send to each other, with a record of each */
 UNIT_TEST(memory_of_ports_is_limited)
 {
 	near_page_assume(4096);

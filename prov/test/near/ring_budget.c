@@ -25,10 +25,6 @@ static struct rig *open_us(void)
 
 UNIT_CASE("budget", setup, rig_close_all);
 
-/*
- * If "us" has all senders as peers before their first message, all senders get
- * rings of the even share at once.
- */
 UNIT_TEST(known_senders_get_equal_rings)
 {
 	struct rig *us = open_us();
@@ -51,7 +47,8 @@ UNIT_TEST(known_senders_get_equal_rings)
 		ck_assert_uint_eq(to_us[i]->resize.tier, SHARE);
 	}
 	ck_assert_uint_eq(rig_pages(us), PAGES);
-	ck_assert_uint_le(rig_taken(us), near_memory(PAGES * near_page_size(), MANY));
+	ck_assert_uint_le(rig_taken(us),
+			  near_memory(PAGES * near_page_size(), MANY));
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, 2 * MANY);
@@ -87,11 +84,7 @@ static void send_long(struct rig *rig, struct near_peer *peer, struct rig *us)
 	rig->count = 0;
 }
 
-/*
- * "us" has no peers before their first message. The first senders get rings
- * above the even share; later ones get one page at least, even if the budget is
- * used up. Rings exceed the budget only by these pages.
- */
+/* Later senders get one page at least, even if the budget is used up. */
 UNIT_TEST(first_senders_get_large_rings)
 {
 	struct rig *us = open_us();

@@ -44,10 +44,7 @@ static const struct space {
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
 	/* for this process, all others have the same uid: it trusts none */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/*
-	 * outside processes can map the memory of this process, which needs
-	 * the fd exchange to map theirs
-	 */
+	/* outside processes can map its memory; it needs the fd exchange */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
@@ -225,10 +222,7 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/*
- * Drops privileges and starts the other process; returns 0 if this is not
- * permitted.
- */
+/* Drops privileges and starts the other process; returns 0: not permitted. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
@@ -269,11 +263,7 @@ UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 	finish(pid);
 }
 
-/*
- * A peer with neither a readable /proc entry nor a socket is unreachable, but
- * has not failed. _i & 1: /proc does not list the peer; _i & 2: this port has
- * no socket either.
- */
+/* _i & 1: /proc does not list the peer; _i & 2: this port has no socket. */
 UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 {
 	struct near_addr addr;
@@ -293,10 +283,7 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 	finish(pid);
 }
 
-/*
- * Messages arrive with each ptrace_scope (_i): with 1, Yama restricts access to
- * other processes' memory.
- */
+/* with each ptrace_scope (_i) */
 UNIT_LOOP(messages_pass_under_yama, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";
@@ -362,10 +349,7 @@ static void reuse(void)
 	read_address(fd[0], &theirs);
 	unit_kill(pid);
 	usleep(50000);	/* so that start times, in ticks, differ */
-	/*
-	 * in the next process, with the same pid, these bytes are at the
-	 * address of the killed sender's message: they must not be read
-	 */
+	/* the next process has these bytes at the killed sender's address */
 	memset(big, 0xee, sizeof(big));
 	if (fork_as(pid) == 0)
 		send_and_wait(fd[1], false);
