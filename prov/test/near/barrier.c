@@ -10,7 +10,6 @@
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

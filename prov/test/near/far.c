@@ -6,7 +6,6 @@
  * repeated with a peer that only changes the namespace in its address.
  */
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>

@@ -11,7 +11,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -5,7 +5,6 @@
 
 #include <unistd.h>
 
-#include "base/proc.h"
 #include "unit.h"
 
 static const size_t pages[] = { 4096, 16384, 65536 };

@@ -4,10 +4,7 @@
 /* Messages between ports of one process, which the test polls in turn */
 
 #include <limits.h>
-#include <poll.h>
-#include <unistd.h>
 
-#include "base/proc.h"
 #include "unit.h"
 
 #define LARGE (3 * NEAR_STEP + 777)

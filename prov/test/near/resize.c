@@ -3,11 +3,9 @@
 
 /* Resizes of rings: their conditions, sizes, order, and peer failures */
 
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/proc.h"
 #include "unit.h"
 
 /* pages in b's ring budget: a new ring has one page, and can grow */

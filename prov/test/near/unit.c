@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
