@@ -14,7 +14,7 @@
 #include "device/device.h"
 #include "fake.h"
 
-static const struct duo_device_iface *fake_device_saved;
+static const struct duo_device_iface *const *fake_device_saved;
 
 static int fake_device_prepare(const struct fi_mr_attr *attr, const void *addr,
 			       void **state)
@@ -163,16 +163,22 @@ static void fake_device_unmap(struct duo_device_handle *mapping)
 	free(mapping);
 }
 
-static const struct duo_device_iface fake_device_ifaces[] = {
-	{ .id = FI_HMEM_CUDA, .name = "fake", .library = "libfake.so",
-	  .open = fake_device_prepare, .close = fake_device_release,
-	  .start = fake_device_start, .done = fake_device_done,
-	  .pin = fake_device_pin, .unpin = fake_device_unpin,
-	  .pinned = fake_device_pinned,
-	  .export = fake_device_export, .map = fake_device_map,
-	  .unmap = fake_device_unmap },
-	{ .id = FI_HMEM_ZE, .name = "other", .library = "libother.so" },
-	{ .name = NULL },
+static const struct duo_device_iface fake_device_cuda = {
+	.id = FI_HMEM_CUDA,
+	.open = fake_device_prepare,
+	.close = fake_device_release,
+	.start = fake_device_start,
+	.done = fake_device_done,
+	.pin = fake_device_pin,
+	.unpin = fake_device_unpin,
+	.pinned = fake_device_pinned,
+	.export = fake_device_export,
+	.map = fake_device_map,
+	.unmap = fake_device_unmap,
+};
+
+static const struct duo_device_iface *const fake_device_ifaces[] = {
+	&fake_device_cuda, NULL,
 };
 
 void fake_device_open(size_t len)

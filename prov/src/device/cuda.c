@@ -1,94 +1,192 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <pthread.h>
+/*
+ * Copying from and to memory of NVIDIA GPUs by the CUDA driver. ofi_duo has one
+ * stream per context. This stream does not wait for the application's streams,
+ * in which a kernel may wait for a message.
+ */
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <sys/queue.h>
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "device/cuda.h"
 #include "device/cuda_driver.h"
 
-/* A copy. After it has ended, the stream keeps the struct for a later copy. */
+struct duo_cuda duo_cuda;
+
+static const struct duo_symbol duo_cuda_symbols[] = {
+	{ "cuInit", &duo_cuda.init },
+	{ "cuPointerGetAttribute", &duo_cuda.pointer },
+	{ "cuPointerSetAttribute", &duo_cuda.pointer_set },
+	{ "cuDevicePrimaryCtxRetain", &duo_cuda.retain },
+	{ "cuDevicePrimaryCtxRelease_v2", &duo_cuda.release },
+	{ "cuCtxPushCurrent_v2", &duo_cuda.push },
+	{ "cuCtxPopCurrent_v2", &duo_cuda.pop },
+	{ "cuStreamCreate", &duo_cuda.stream_open },
+	{ "cuStreamDestroy_v2", &duo_cuda.stream_close },
+	{ "cuMemcpyAsync", &duo_cuda.copy },
+	{ "cuStreamSynchronize", &duo_cuda.wait },
+	{ "cuEventCreate", &duo_cuda.event_open },
+	{ "cuEventDestroy_v2", &duo_cuda.event_close },
+	{ "cuEventRecord", &duo_cuda.record },
+	{ "cuEventQuery", &duo_cuda.query },
+	{ "cuMemHostRegister_v2", &duo_cuda.pin },
+	{ "cuMemHostUnregister", &duo_cuda.unpin },
+	{ "cuMemGetAddressRange_v2", &duo_cuda.range },
+	{ "cuIpcGetMemHandle", &duo_cuda.ipc_get },
+	{ "cuIpcOpenMemHandle_v2", &duo_cuda.ipc_open },
+	{ "cuIpcCloseMemHandle", &duo_cuda.ipc_close },
+	{ "cuMemRetainAllocationHandle", &duo_cuda.handle_of },
+	{ "cuMemGetAllocationPropertiesFromHandle", &duo_cuda.prop_of },
+	{ "cuMemRelease", &duo_cuda.handle_close },
+	{ "cuMemExportToShareableHandle", &duo_cuda.handle_export },
+	{ "cuMemImportFromShareableHandle", &duo_cuda.handle_import },
+	{ "cuMemAddressReserve", &duo_cuda.reserve },
+	{ "cuMemAddressFree", &duo_cuda.unreserve },
+	{ "cuMemMap", &duo_cuda.map },
+	{ "cuMemUnmap", &duo_cuda.unmap },
+	{ "cuMemSetAccess", &duo_cuda.access },
+	{ "cuCtxGetDevice", &duo_cuda.device },
+	{ NULL },
+};
+
+static bool duo_cuda_init(void)
+{
+	return !duo_cuda.init(0);
+}
+
+struct duo_library duo_cuda_library = {
+	.name = "libcuda.so.1", .iface = "CUDA",
+	.symbols = duo_cuda_symbols, .init = duo_cuda_init,
+};
+
+struct duo_cuda_stream {
+	struct duo_stream base;
+	void *stream;
+	int device;	/* device of the retained primary context; -1: none */
+};
+
 struct duo_cuda_copy {
-	struct duo_device_handle handle;
-	struct duo_cuda_stream *stream;
-	struct duo_cuda_copy *next;
+	struct duo_stream_copy base;
 	void *event;
 };
 
 struct duo_cuda_pin {
 	struct duo_device_handle handle;
-	struct duo_cuda_stream *stream;
+	struct duo_stream *stream;
 	void *memory;
 };
 
-static pthread_mutex_t duo_cuda_lock = PTHREAD_MUTEX_INITIALIZER;
-static LIST_HEAD(, duo_cuda_stream) duo_cuda_streams;
-
-/*
- * Stores in *found the context of the memory at addr. Memory of a memory pool
- * (cuMemAllocAsync) has no context. For such memory, retains the device's
- * primary context, and stores the device's number for duo_cuda_forget().
- */
-static int duo_cuda_context(const struct fi_mr_attr *attr, const void *addr,
-			    struct duo_cuda_stream *found)
+static struct duo_cuda_stream *duo_cuda_stream_of(struct duo_stream *base)
 {
-	found->device = -1;
-	if (duo_cuda.pointer(&found->context, DUO_CUDA_POINTER_CONTEXT,
-			 (uintptr_t) addr) == DUO_CUDA_SUCCESS &&
-	    found->context)
-		return 0;
-	if (duo_cuda.retain(&found->context, attr->device.cuda) !=
-	    DUO_CUDA_SUCCESS)
-		return -FI_EIO;
-	found->device = attr->device.cuda;
-	return 0;
+	return duo_container_of(base, struct duo_cuda_stream, base);
 }
 
-static void duo_cuda_forget(const struct duo_cuda_stream *found)
+static struct duo_cuda_copy *duo_cuda_copy_of(struct duo_stream_copy *base)
 {
-	if (found->device >= 0)
-		duo_cuda.release(found->device);
+	return duo_container_of(base, struct duo_cuda_copy, base);
 }
 
-static int duo_cuda_stream_open(struct duo_cuda_stream *stream)
+static int duo_cuda_stream_open(struct duo_stream *base)
 {
-	void *context;
-	int ret;
+	struct duo_cuda_stream *stream = duo_cuda_stream_of(base);
+	int ret = duo_cuda_enter(base);
 
-	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+	stream->device = -1;
+	if (ret)
 		return -FI_EIO;
 	ret = duo_cuda.stream_open(&stream->stream, DUO_CUDA_NON_BLOCKING);
-	duo_cuda.pop(&context);
-	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
+	duo_cuda_leave();
+	return ret ? -FI_EIO : 0;
 }
 
-/* Creates a context's stream and adds it to the list. Needs duo_cuda_lock. */
-static int duo_cuda_add(const struct duo_cuda_stream *found,
-			struct duo_cuda_stream **stream)
+static void duo_cuda_stream_close(struct duo_stream *base)
 {
-	struct duo_cuda_stream *added = malloc(sizeof(*added));
-	int ret;
+	const struct duo_cuda_stream *stream = duo_cuda_stream_of(base);
 
-	if (!added)
-		return -FI_ENOMEM;
-	*added = *found;
-	added->refs = added->copies = 0;
-	added->spare = NULL;
-	ret = duo_cuda_stream_open(added);
-	if (ret) {
-		free(added);
-		return ret;
+	if (!duo_cuda_enter(base)) {
+		duo_cuda.stream_close(stream->stream);
+		duo_cuda_leave();
 	}
-	LIST_INSERT_HEAD(&duo_cuda_streams, added, link);
-	*stream = added;
-	return 0;
+	if (stream->device >= 0)
+		duo_cuda.release(stream->device);
 }
+
+static int duo_cuda_copy_open(struct duo_stream_copy *base)
+{
+	int ret = duo_cuda_enter(base->stream);
+
+	if (ret)
+		return -FI_EIO;
+	ret = duo_cuda.event_open(&duo_cuda_copy_of(base)->event,
+				  DUO_CUDA_DISABLE_TIMING);
+	duo_cuda_leave();
+	return ret ? -FI_EIO : 0;
+}
+
+static void duo_cuda_copy_close(struct duo_stream_copy *base)
+{
+	if (duo_cuda_enter(base->stream))
+		return;
+	duo_cuda.event_close(duo_cuda_copy_of(base)->event);
+	duo_cuda_leave();
+}
+
+/* After an error, waits: the caller may reuse the buffers. */
+static int duo_cuda_start(struct duo_stream_copy *base, void *to,
+			  const void *from, size_t len)
+{
+	void *stream = duo_cuda_stream_of(base->stream)->stream;
+	int ret = duo_cuda_enter(base->stream);
+
+	if (ret)
+		return -FI_EIO;
+	ret = duo_cuda.copy((uintptr_t) to, (uintptr_t) from, len, stream);
+	if (!ret)
+		ret = duo_cuda.record(duo_cuda_copy_of(base)->event, stream);
+	if (ret)
+		duo_cuda.wait(stream);
+	duo_cuda_leave();
+	return ret ? -FI_EIO : 0;
+}
+
+/* After an error, waits: the caller may reuse the buffers. */
+static int duo_cuda_done(struct duo_stream_copy *base)
+{
+	int ret = duo_cuda_enter(base->stream);
+
+	if (ret)
+		return -FI_EIO;
+	ret = duo_cuda.query(duo_cuda_copy_of(base)->event);
+	if (ret && ret != DUO_CUDA_NOT_READY)
+		duo_cuda.wait(duo_cuda_stream_of(base->stream)->stream);
+	duo_cuda_leave();
+	return ret == DUO_CUDA_NOT_READY ? -FI_EAGAIN : ret ? -FI_EIO : 0;
+}
+
+static void duo_cuda_wait(struct duo_stream_copy *base)
+{
+	if (duo_cuda_enter(base->stream))
+		return;
+	duo_cuda.wait(duo_cuda_stream_of(base->stream)->stream);
+	duo_cuda_leave();
+}
+
+static const struct duo_stream_driver duo_cuda_driver = {
+	.size = sizeof(struct duo_cuda_stream),
+	.copy_size = sizeof(struct duo_cuda_copy),
+	.open = duo_cuda_stream_open,
+	.close = duo_cuda_stream_close,
+	.copy_open = duo_cuda_copy_open,
+	.copy_close = duo_cuda_copy_close,
+	.start = duo_cuda_start,
+	.done = duo_cuda_done,
+	.wait = duo_cuda_wait,
+};
 
 /*
  * Sets the attribute SYNC_MEMOPS: calls such as cuMemcpyHtoD() then return only
@@ -99,267 +197,93 @@ static void duo_cuda_sync_calls(const void *addr)
 {
 	const unsigned int on = 1;
 	int ret = duo_cuda.pointer_set(&on, DUO_CUDA_POINTER_SYNC_MEMOPS,
-				   (uintptr_t) addr);
+				       (uintptr_t) addr);
 
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		DUO_INFO(MR, "CUDA memory at %p: cannot set SYNC_MEMOPS (%d): "
 			 "the application must wait for its copies to and "
 			 "from this memory before it sends and receives\n",
 			 addr, ret);
 }
 
-int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr, void **state)
+/*
+ * Memory of a memory pool (cuMemAllocAsync) has no context. For such memory,
+ * uses the primary context of the device, and retains it until the stream is
+ * closed.
+ */
+static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
+			 void **state)
 {
-	struct duo_cuda_stream found, *stream;
-	int ret;
+	void *context = NULL;
+	int retained = -1, ret;
 
-	if (!duo_cuda_load())
+	if (!duo_library_load(&duo_cuda_library))
 		return -FI_ENOSYS;
-	ret = duo_cuda_context(attr, addr, &found);
-	if (ret)
-		return ret;
+	if (duo_cuda.pointer(&context, DUO_CUDA_POINTER_CONTEXT,
+			     (uintptr_t) addr) || !context) {
+		if (duo_cuda.retain(&context, attr->device.cuda))
+			return -FI_EIO;
+		retained = attr->device.cuda;
+	}
 	duo_cuda_sync_calls(addr);
-	pthread_mutex_lock(&duo_cuda_lock);
-	LIST_FOREACH(stream, &duo_cuda_streams, link) {
-		if (stream->context == found.context)
-			break;
-	}
-	if (stream)
-		duo_cuda_forget(&found);
-	else
-		ret = duo_cuda_add(&found, &stream);
-	if (!ret) {
-		stream->refs++;
-		*state = stream;
-	}
-	pthread_mutex_unlock(&duo_cuda_lock);
-	if (ret)
-		duo_cuda_forget(&found);
+	ret = duo_stream_open(&duo_cuda_driver, (uintptr_t) context, context,
+			      state);
+	/* the stream needs only one reference to the primary context */
+	if (!ret && retained >= 0)
+		retained = __atomic_exchange_n(
+			&duo_cuda_stream_of(*state)->device, retained,
+			__ATOMIC_RELAXED);
+	if (retained >= 0)
+		duo_cuda.release(retained);
 	return ret;
 }
 
-/* Closes an unused stream. Needs duo_cuda_lock. */
-static void duo_cuda_stream_close(struct duo_cuda_stream *stream)
-{
-	struct duo_cuda_copy *copy;
-	void *context;
-	/* push() fails if the application has destroyed the context */
-	bool there = duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS;
-
-	while ((copy = stream->spare)) {
-		stream->spare = copy->next;
-		if (there)
-			duo_cuda.event_close(copy->event);
-		free(copy);
-	}
-	if (there) {
-		duo_cuda.stream_close(stream->stream);
-		duo_cuda.pop(&context);
-	}
-	LIST_REMOVE(stream, link);
-	duo_cuda_forget(stream);
-	free(stream);
-}
-
-static void duo_cuda_put(struct duo_cuda_stream *stream)
-{
-	if (!--stream->refs)
-		duo_cuda_stream_close(stream);
-}
-
-void duo_cuda_hold(struct duo_cuda_stream *stream)
-{
-	pthread_mutex_lock(&duo_cuda_lock);
-	stream->refs++;
-	pthread_mutex_unlock(&duo_cuda_lock);
-}
-
-void duo_cuda_unhold(struct duo_cuda_stream *stream)
-{
-	pthread_mutex_lock(&duo_cuda_lock);
-	duo_cuda_put(stream);
-	pthread_mutex_unlock(&duo_cuda_lock);
-}
-
-void duo_cuda_close(void *state)
-{
-	struct duo_cuda_stream *stream = state;
-	void *context;
-
-	pthread_mutex_lock(&duo_cuda_lock);
-	/* wait, because the application may free the memory afterwards */
-	if (stream->copies &&
-	    duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
-		duo_cuda.wait(stream->stream);
-		duo_cuda.pop(&context);
-	}
-	duo_cuda_put(stream);
-	pthread_mutex_unlock(&duo_cuda_lock);
-}
-
-/*
- * Returns a struct for a copy: a spare one or a new one; NULL: failed. The
- * stream's context must be current.
- */
-static struct duo_cuda_copy *duo_cuda_copy_get(struct duo_cuda_stream *stream)
-{
-	struct duo_cuda_copy *copy;
-
-	pthread_mutex_lock(&duo_cuda_lock);
-	copy = stream->spare;
-	if (copy)
-		stream->spare = copy->next;
-	pthread_mutex_unlock(&duo_cuda_lock);
-	if (copy)
-		return copy;
-	copy = malloc(sizeof(*copy));
-	if (copy && duo_cuda.event_open(&copy->event,
-					DUO_CUDA_DISABLE_TIMING) !=
-		    DUO_CUDA_SUCCESS) {
-		free(copy);
-		return NULL;
-	}
-	if (copy)
-		copy->stream = stream;
-	return copy;
-}
-
-/*
- * Counts the start of a copy (step 1), or its end (step -1). At the end, keeps
- * the struct for a later copy (stream->spare).
- */
-static void duo_cuda_copy_count(struct duo_cuda_copy *copy, int step)
-{
-	struct duo_cuda_stream *stream = copy->stream;
-
-	pthread_mutex_lock(&duo_cuda_lock);
-	stream->copies += (unsigned int) step;
-	if (step > 0) {
-		stream->refs++;
-	} else {
-		copy->next = stream->spare;
-		stream->spare = copy;
-		duo_cuda_put(stream);
-	}
-	pthread_mutex_unlock(&duo_cuda_lock);
-}
-
-int duo_cuda_start(void *state, void *to, const void *from, size_t len,
-		   struct duo_device_handle **handle)
-{
-	struct duo_cuda_stream *stream = state;
-	struct duo_cuda_copy *copy;
-	void *context;
-	int ret = -1;
-
-	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
-		return -FI_EIO;
-	copy = duo_cuda_copy_get(stream);
-	if (copy) {
-		duo_cuda_copy_count(copy, 1);
-		ret = duo_cuda.copy((uintptr_t) to, (uintptr_t) from, len,
-				stream->stream);
-		if (ret == DUO_CUDA_SUCCESS)
-			ret = duo_cuda.record(copy->event, stream->stream);
-		if (ret != DUO_CUDA_SUCCESS) {
-			duo_cuda.wait(stream->stream);
-			duo_cuda_copy_count(copy, -1);
-		}
-	}
-	duo_cuda.pop(&context);
-	if (ret != DUO_CUDA_SUCCESS)
-		return -FI_EIO;
-	*handle = &copy->handle;
-	return 0;
-}
-
-int duo_cuda_done(struct duo_device_handle *handle)
-{
-	struct duo_cuda_copy *copy =
-		duo_container_of(handle, struct duo_cuda_copy, handle);
-	int ret = duo_cuda.push(copy->stream->context);
-	void *context;
-
-	if (ret == DUO_CUDA_SUCCESS) {
-		ret = duo_cuda.query(copy->event);
-		/* wait: the caller may reuse the buffers after an error */
-		if (ret != DUO_CUDA_SUCCESS && ret != DUO_CUDA_NOT_READY)
-			duo_cuda.wait(copy->stream->stream);
-		duo_cuda.pop(&context);
-	}
-	if (ret == DUO_CUDA_NOT_READY)
-		return -FI_EAGAIN;
-	duo_cuda_copy_count(copy, -1);
-	return ret == DUO_CUDA_SUCCESS ? 0 : -FI_EIO;
-}
-
-/* Returns any stream, with a new reference; NULL: none is open. */
-static struct duo_cuda_stream *duo_cuda_any(void)
-{
-	struct duo_cuda_stream *stream;
-
-	pthread_mutex_lock(&duo_cuda_lock);
-	stream = LIST_FIRST(&duo_cuda_streams);
-	if (stream)
-		stream->refs++;
-	pthread_mutex_unlock(&duo_cuda_lock);
-	return stream;
-}
-
 /* Registers host memory with the driver. Returns a CUresult. */
-static int duo_cuda_register(struct duo_cuda_stream *stream, void *memory,
+static int duo_cuda_register(const struct duo_stream *stream, void *memory,
 			     size_t len)
 {
-	int ret = duo_cuda.push(stream->context);
-	void *context;
+	int ret = duo_cuda_enter(stream);
 
-	if (ret == DUO_CUDA_SUCCESS) {
+	if (!ret) {
 		ret = duo_cuda.pin(memory, len, DUO_CUDA_PORTABLE);
-		duo_cuda.pop(&context);
+		duo_cuda_leave();
 	}
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		DUO_INFO(MR, "cannot register %zu bytes of host memory with "
 			 "CUDA (%d): copies through them are slow\n", len,
 			 ret);
 	return ret;
 }
 
-/*
- * Pins host memory in the context of the stream `state`. If `state` is NULL,
- * uses any open stream. Returns NULL after a failure.
- */
-struct duo_device_handle *duo_cuda_pin(void *state, void *memory, size_t len)
+/* state: the stream whose context pins the memory; NULL: any open stream */
+static struct duo_device_handle *duo_cuda_pin(void *state, void *memory,
+					      size_t len)
 {
-	struct duo_cuda_stream *stream = state;
+	struct duo_stream *stream = duo_stream_hold(&duo_cuda_driver, state);
 	struct duo_cuda_pin *pin;
 
-	if (stream)
-		duo_cuda_hold(stream);
-	else
-		stream = duo_cuda_any();
 	if (!stream)
 		return NULL;
 	pin = malloc(sizeof(*pin));
 	if (!pin || duo_cuda_register(stream, memory, len)) {
 		free(pin);
-		duo_cuda_unhold(stream);
+		duo_stream_unhold(stream);
 		return NULL;
 	}
 	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
 	return &pin->handle;
 }
 
-void duo_cuda_unpin(struct duo_device_handle *handle)
+static void duo_cuda_unpin(struct duo_device_handle *handle)
 {
 	struct duo_cuda_pin *pin =
 		duo_container_of(handle, struct duo_cuda_pin, handle);
-	void *context;
 
-	if (duo_cuda.push(pin->stream->context) == DUO_CUDA_SUCCESS) {
+	if (!duo_cuda_enter(pin->stream)) {
 		duo_cuda.unpin(pin->memory);
-		duo_cuda.pop(&context);
+		duo_cuda_leave();
 	}
-	duo_cuda_unhold(pin->stream);
+	duo_stream_unhold(pin->stream);
 	free(pin);
 }
 
@@ -367,21 +291,34 @@ static bool duo_cuda_is_host(const char *memory)
 {
 	unsigned int type = 0;
 
-	return duo_cuda.pointer(&type, DUO_CUDA_POINTER_TYPE,
-				(uintptr_t) memory) == DUO_CUDA_SUCCESS &&
+	return !duo_cuda.pointer(&type, DUO_CUDA_POINTER_TYPE,
+				 (uintptr_t) memory) &&
 	       type == DUO_CUDA_TYPE_HOST;
 }
 
-bool duo_cuda_pinned(void *state, const void *memory, size_t len)
+static bool duo_cuda_pinned(void *state, const void *memory, size_t len)
 {
-	struct duo_cuda_stream *stream = state;
 	const char *first = memory;
-	void *context;
 	bool pinned;
 
-	if (duo_cuda.push(stream->context) != DUO_CUDA_SUCCESS)
+	if (duo_cuda_enter(state))
 		return false;
 	pinned = duo_cuda_is_host(first) && duo_cuda_is_host(first + len - 1);
-	duo_cuda.pop(&context);
+	duo_cuda_leave();
 	return pinned;
 }
+
+const struct duo_device_iface duo_cuda_iface = {
+	.id = FI_HMEM_CUDA,
+	.open = duo_cuda_open,
+	.close = duo_stream_close,
+	.start = duo_stream_start,
+	.done = duo_stream_done,
+	.pin = duo_cuda_pin,
+	.unpin = duo_cuda_unpin,
+	.pinned = duo_cuda_pinned,
+	.export = duo_cuda_export,
+	.share = duo_cuda_share,
+	.map = duo_cuda_map,
+	.unmap = duo_cuda_unmap,
+};

@@ -3,21 +3,20 @@
 
 /*
  * The CUDA driver's functions, and declarations for cuda.c and cuda_map.c. Any
- * thread may call the driver. Lock: duo_cuda_lock (cuda.c) protects all struct
- * duo_cuda_stream.
+ * thread may call the driver. Driver 450 (CUDA 11.0) is the oldest with all of
+ * these functions.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
+#include "device/library.h"
+#include "device/stream.h"
 #include "near/near.h"
 
 /* Constants of NVIDIA's header cuda.h, which is not needed to build ofi_duo. */
-#define DUO_CUDA_SUCCESS 0
 #define DUO_CUDA_POINTER_CONTEXT 1	/* CU_POINTER_ATTRIBUTE_CONTEXT */
 #define DUO_CUDA_POINTER_TYPE 2		/* CU_POINTER_ATTRIBUTE_MEMORY_TYPE */
 #define DUO_CUDA_TYPE_HOST 1		/* CU_MEMORYTYPE_HOST */
@@ -57,7 +56,7 @@ struct duo_cuda_access {
 	int flags;
 };
 
-/* The functions that ofi_duo calls. Each returns a CUresult. */
+/* The functions that ofi_duo calls. Each returns a CUresult; 0: success. */
 extern struct duo_cuda {
 	int (*init)(unsigned int flags);
 	int (*pointer)(void *data, int attribute, uint64_t addr);
@@ -76,13 +75,11 @@ extern struct duo_cuda {
 	int (*query)(void *event);
 	int (*pin)(void *memory, size_t len, unsigned int flags);
 	int (*unpin)(void *memory);
-	/* range is NULL if the driver lacks one of the next 4 functions */
 	int (*range)(uint64_t *base, size_t *len, uint64_t addr);
 	int (*ipc_get)(struct duo_cuda_ipc *handle, uint64_t addr);
 	int (*ipc_open)(uint64_t *addr, struct duo_cuda_ipc handle,
 			unsigned int flags);
 	int (*ipc_close)(uint64_t addr);
-	/* handle_of is NULL if the driver lacks one of the next 11 functions */
 	int (*handle_of)(uint64_t *handle, void *addr);
 	int (*prop_of)(struct duo_cuda_prop *prop, uint64_t handle);
 	int (*handle_close)(uint64_t handle);
@@ -100,23 +97,30 @@ extern struct duo_cuda {
 	int (*device)(int *device);	/* device of the current context */
 } duo_cuda;
 
-/* A CUDA context, with ofi_duo's stream for all regions in it. */
-struct duo_cuda_stream {
-	LIST_ENTRY(duo_cuda_stream) link;
+extern struct duo_library duo_cuda_library;
+
+/*
+ * Makes the stream's context current, until duo_cuda_leave(). Returns a
+ * CUresult: fails if the application has destroyed the context.
+ */
+static inline int duo_cuda_enter(const struct duo_stream *stream)
+{
+	return duo_cuda.push(stream->context);
+}
+
+static inline void duo_cuda_leave(void)
+{
 	void *context;
-	void *stream;
-	int device;	/* device of the retained primary context; -1: none */
-	/* number of users: regions, copies, pinned blocks and mappings */
-	unsigned int refs;
-	unsigned int copies;	/* number of copies that have not ended */
-	struct duo_cuda_copy *spare;	/* list of structs for later copies */
-};
 
-/* cuda_driver.c. Loads the library at the first call. False: no driver. */
-bool duo_cuda_load(void);
+	duo_cuda.pop(&context);
+}
 
-/* cuda.c. Take and release a reference, which keeps the stream open. */
-void duo_cuda_hold(struct duo_cuda_stream *stream);
-void duo_cuda_unhold(struct duo_cuda_stream *stream);
+/* cuda_map.c: functions of duo_cuda_iface */
+int duo_cuda_export(const void *state, const void *addr, size_t len,
+		    struct near_export *export);
+int duo_cuda_share(const void *addr);
+int duo_cuda_map(void *state, const struct near_export *export, int fd,
+		 struct near_map *map);
+void duo_cuda_unmap(struct duo_device_handle *mapping);
 
 #endif /* DUO_DEVICE_CUDA_DRIVER_H */

@@ -15,12 +15,11 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "device/cuda.h"
 #include "device/cuda_driver.h"
 
 struct duo_cuda_mapping {
 	struct duo_device_handle handle;
-	struct duo_cuda_stream *stream;
+	struct duo_stream *stream;
 	uint64_t addr;
 	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
@@ -34,22 +33,19 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 {
 	struct duo_cuda_prop prop;
 	uint64_t handle;
-	int ret;
+	int ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) base);
 
-	if (!duo_cuda.handle_of)
-		return -1;
-	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) base);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	ret = duo_cuda.prop_of(&prop, handle);
 	duo_cuda.handle_close(handle);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	if (!(prop.handle_types & DUO_CUDA_DESCRIPTOR))
 		return -1;
 	memcpy(export->handle, &len, sizeof(len));
 	export->needs_fd = 1;
-	return DUO_CUDA_SUCCESS;
+	return 0;
 }
 
 /* Fills in *export. Returns a CUresult; -1: peers cannot map the memory. */
@@ -61,16 +57,16 @@ static int duo_cuda_describe(const void *addr, size_t len,
 	size_t size = 0;
 	int ret = duo_cuda.range(&base, &size, at);
 
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	if (at - base > size || len > size - (at - base))
 		return -1;	/* the bytes are in several allocations */
 	ret = duo_cuda.ipc_get(&handle, base);
-	if (ret == DUO_CUDA_SUCCESS)
+	if (!ret)
 		memcpy(export->handle, handle.bytes, sizeof(export->handle));
 	else
 		ret = duo_cuda_describe_physical(base, size, export);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	export->base = base;
 	return duo_cuda.pointer(&export->id, DUO_CUDA_POINTER_BUFFER_ID, base);
@@ -79,19 +75,14 @@ static int duo_cuda_describe(const void *addr, size_t len,
 int duo_cuda_export(const void *state, const void *addr, size_t len,
 		    struct near_export *export)
 {
-	const struct duo_cuda_stream *stream = state;
 	struct near_export found = { .id = 0 };
-	void *context;
-	int ret;
+	int ret = duo_cuda_enter(state);
 
-	if (!duo_cuda.range)
-		return -FI_ENOSYS;
-	ret = duo_cuda.push(stream->context);
-	if (ret == DUO_CUDA_SUCCESS) {
+	if (!ret) {
 		ret = duo_cuda_describe(addr, len, &found);
-		duo_cuda.pop(&context);
+		duo_cuda_leave();
 	}
-	if (ret != DUO_CUDA_SUCCESS || !found.id) {
+	if (ret || !found.id) {
 		DUO_INFO(MR, "CUDA memory at %p: no CUDA IPC or descriptor "
 			 "(%d): local peers access it through host memory\n",
 			 addr, ret);
@@ -101,20 +92,16 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 	return 0;
 }
 
-int duo_cuda_share(const void *state, const void *addr)
+int duo_cuda_share(const void *addr)
 {
 	uint64_t handle;
 	int fd = -1, ret;
 
-	/* if NULL, no export has needs_fd: only a faulty peer requests a fd */
-	if (!duo_cuda.handle_of)
-		return -FI_ENOSYS;
-	ret = duo_cuda.handle_of(&handle, (void *) (uintptr_t) addr);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (duo_cuda.handle_of(&handle, (void *) addr))
 		return -FI_EIO;
 	ret = duo_cuda.handle_export(&fd, handle, DUO_CUDA_DESCRIPTOR, 0);
 	duo_cuda.handle_close(handle);
-	return ret == DUO_CUDA_SUCCESS ? fd : -FI_EIO;
+	return ret ? -FI_EIO : fd;
 }
 
 /*
@@ -132,12 +119,12 @@ static int duo_cuda_ipc_open(const struct near_export *export,
 
 	memcpy(handle.bytes, export->handle, sizeof(handle.bytes));
 	ret = duo_cuda.ipc_open(&addr, handle, DUO_CUDA_IPC_PEER);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	ret = duo_cuda.range(&base, &size, addr);
-	if (ret == DUO_CUDA_SUCCESS && addr - base > size)
+	if (!ret && addr - base > size)
 		ret = -1;
-	if (ret != DUO_CUDA_SUCCESS) {
+	if (ret) {
 		duo_cuda.ipc_close(addr);
 		return ret;
 	}
@@ -155,12 +142,12 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 	};
 	int ret = duo_cuda.device(&access.location.id);
 
-	if (ret == DUO_CUDA_SUCCESS)
+	if (!ret)
 		ret = duo_cuda.map(addr, len, 0, handle, 0);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	ret = duo_cuda.access(addr, len, &access, 1);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		duo_cuda.unmap(addr, len);
 	return ret;
 }
@@ -180,17 +167,17 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 	memcpy(&len, export->handle, sizeof(len));
 	ret = duo_cuda.handle_import(&handle, (void *) (intptr_t) fd,
 				     DUO_CUDA_DESCRIPTOR);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	ret = duo_cuda.reserve(&addr, len, 0, 0, 0);
-	if (ret == DUO_CUDA_SUCCESS) {
+	if (!ret) {
 		ret = duo_cuda_map_at(addr, len, handle);
-		if (ret != DUO_CUDA_SUCCESS)
+		if (ret)
 			duo_cuda.unreserve(addr, len);
 	}
 	/* the mapping itself keeps the memory allocated */
 	duo_cuda.handle_close(handle);
-	if (ret != DUO_CUDA_SUCCESS)
+	if (ret)
 		return ret;
 	map->at = (uint8_t *) (uintptr_t) addr;
 	map->len = len;
@@ -200,35 +187,31 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		 struct near_map *map)
 {
-	struct duo_cuda_stream *stream = state;
-	struct duo_cuda_mapping *mapping;
-	void *context;
+	struct duo_cuda_mapping *mapping = malloc(sizeof(*mapping));
+	struct duo_stream *stream = state;
 	int ret;
 
-	if (!duo_cuda.range || (export->needs_fd && !duo_cuda.handle_of))
-		return -FI_ENOSYS;
-	mapping = malloc(sizeof(*mapping));
 	if (!mapping)
 		return -FI_ENOMEM;
-	ret = duo_cuda.push(stream->context);
-	if (ret == DUO_CUDA_SUCCESS) {
+	ret = duo_cuda_enter(stream);
+	if (!ret) {
 		ret = export->needs_fd ?
 		      duo_cuda_map_physical(export, fd, map) :
 		      duo_cuda_ipc_open(export, map);
-		duo_cuda.pop(&context);
+		duo_cuda_leave();
 	}
-	if (ret != DUO_CUDA_SUCCESS) {
+	if (ret) {
 		DUO_INFO(MR, "cannot map CUDA memory of a local peer (%d): "
 			 "RMA goes through host memory\n", ret);
 		free(mapping);
 		return ret == DUO_CUDA_OUT_OF_MEMORY ? -FI_ENOMEM : -FI_EIO;
 	}
 	*mapping = (struct duo_cuda_mapping) {
-		.stream = stream, .addr = (uintptr_t) map->at,
+		.stream = duo_stream_hold(stream->driver, stream),
+		.addr = (uintptr_t) map->at,
 		.len = export->needs_fd ? map->len : 0,
 	};
 	map->mapping = &mapping->handle;
-	duo_cuda_hold(stream);
 	return 0;
 }
 
@@ -240,18 +223,16 @@ void duo_cuda_unmap(struct duo_device_handle *handle)
 {
 	struct duo_cuda_mapping *mapping =
 		duo_container_of(handle, struct duo_cuda_mapping, handle);
-	struct duo_cuda_stream *stream = mapping->stream;
-	void *context;
 
-	if (duo_cuda.push(stream->context) == DUO_CUDA_SUCCESS) {
+	if (!duo_cuda_enter(mapping->stream)) {
 		if (mapping->len) {
 			duo_cuda.unmap(mapping->addr, mapping->len);
 			duo_cuda.unreserve(mapping->addr, mapping->len);
 		} else {
 			duo_cuda.ipc_close(mapping->addr);
 		}
-		duo_cuda.pop(&context);
+		duo_cuda_leave();
 	}
-	duo_cuda_unhold(stream);
+	duo_stream_unhold(mapping->stream);
 	free(mapping);
 }

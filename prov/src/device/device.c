@@ -12,11 +12,7 @@
 #include "base/compat.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "device/cuda.h"
 #include "device/device.h"
-#include "device/rocr.h"
-#include "device/stream.h"
-#include "device/ze.h"
 #include "obj/av.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -28,29 +24,21 @@
 /* length of the shortest host region that is pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
-static const struct duo_device_iface duo_device_table[] = {
-	{ .id = FI_HMEM_CUDA, .name = "CUDA", .library = DUO_CUDA_LIBRARY,
-	  .open = duo_cuda_open, .close = duo_cuda_close,
-	  .start = duo_cuda_start, .done = duo_cuda_done,
-	  .pin = duo_cuda_pin, .unpin = duo_cuda_unpin,
-	  .pinned = duo_cuda_pinned,
-	  .export = duo_cuda_export, .share = duo_cuda_share,
-	  .map = duo_cuda_map, .unmap = duo_cuda_unmap },
-	{ .id = FI_HMEM_ROCR, .name = "ROCr", .library = DUO_ROCR_LIBRARY,
-	  .open = duo_rocr_open, .close = duo_stream_close,
-	  .start = duo_stream_start, .done = duo_stream_done,
-	  .pin = duo_rocr_pin, .unpin = duo_rocr_unpin },
-	{ .id = FI_HMEM_ZE, .name = "Level Zero", .library = DUO_ZE_LIBRARY,
-	  .open = duo_ze_open, .close = duo_stream_close,
-	  .start = duo_stream_start, .done = duo_stream_done,
-	  .pin = duo_ze_pin },
-	{ .id = FI_HMEM_NEURON, .name = "Neuron", .library = "libnrt.so.1" },
-	{ .id = FI_HMEM_SYNAPSEAI, .name = "SynapseAI",
-	  .library = "libSynapse.so" },
-	{ .name = NULL },
+static const struct duo_device_iface duo_neuron_iface = {
+	.id = FI_HMEM_NEURON, .name = "Neuron", .library = "libnrt.so.1",
 };
 
-const struct duo_device_iface *duo_device_ifaces = duo_device_table;
+static const struct duo_device_iface duo_synapse_iface = {
+	.id = FI_HMEM_SYNAPSEAI, .name = "SynapseAI",
+	.library = "libSynapse.so",
+};
+
+static const struct duo_device_iface *const duo_device_table[] = {
+	&duo_cuda_iface, &duo_rocr_iface, &duo_ze_iface, &duo_neuron_iface,
+	&duo_synapse_iface, NULL,
+};
+
+const struct duo_device_iface *const *duo_device_ifaces = duo_device_table;
 
 static bool duo_device_loaded(const char *library)
 {
@@ -63,11 +51,11 @@ static bool duo_device_loaded(const char *library)
 
 const char *duo_device_unsupported(void)
 {
-	const struct duo_device_iface *iface;
+	const struct duo_device_iface *const *iface;
 
-	for (iface = duo_device_ifaces; iface->name; iface++) {
-		if (!iface->start && duo_device_loaded(iface->library))
-			return iface->name;
+	for (iface = duo_device_ifaces; *iface; iface++) {
+		if ((*iface)->library && duo_device_loaded((*iface)->library))
+			return (*iface)->name;
 	}
 	return NULL;
 }
@@ -136,17 +124,30 @@ int duo_device_list(struct duo_mr *mr, struct duo_mr **open)
 
 static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 {
-	const struct duo_device_iface *iface = duo_device_ifaces;
+	const struct duo_device_iface *const *iface = duo_device_ifaces;
 	int ret;
 
-	while (iface->name && iface->id != attr->iface)
+	while (*iface && (*iface)->id != attr->iface)
 		iface++;
-	if (!iface->start || !attr->iov_count)
+	if (!*iface || !(*iface)->start || !attr->iov_count)
 		return -FI_ENOSYS;
-	ret = iface->open(attr, attr->mr_iov->iov_base, &mr->device_state);
+	ret = (*iface)->open(attr, attr->mr_iov->iov_base, &mr->device_state);
 	if (!ret)
-		mr->device = iface;
+		mr->device = *iface;
 	return ret;
+}
+
+/* Pins host memory with an interface. Returns NULL after a failure. */
+static struct duo_device_handle *
+duo_device_pin_by(const struct duo_device_iface *iface, void *state,
+		  void *memory, size_t len)
+{
+	struct duo_device_handle *pin =
+		iface->pin ? iface->pin(state, memory, len) : NULL;
+
+	if (pin)
+		pin->iface = iface;
+	return pin;
 }
 
 /*
@@ -155,16 +156,13 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
  */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
-	const struct duo_device_iface *iface = duo_device_ifaces;
+	const struct duo_device_iface *const *iface = duo_device_ifaces;
 
-	while (iface->name && !iface->pinned)
+	while (*iface && !(*iface)->pinned)
 		iface++;
-	if (!iface->name || !duo_params.gpu_ipc ||
-	    iov->iov_len < DUO_DEVICE_PIN_MIN)
-		return;
-	mr->pin = iface->pin(NULL, iov->iov_base, iov->iov_len);
-	if (mr->pin)
-		mr->pin->iface = iface;
+	if (*iface && duo_params.gpu_ipc && iov->iov_len >= DUO_DEVICE_PIN_MIN)
+		mr->pin = duo_device_pin_by(*iface, NULL, iov->iov_base,
+					    iov->iov_len);
 }
 
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
@@ -271,12 +269,8 @@ static int duo_device_done(void *copy)
 static void *duo_device_pin(void *device, void *memory, size_t len)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_handle *pin =
-		mr->device->pin(mr->device_state, memory, len);
 
-	if (pin)
-		pin->iface = mr->device;
-	return pin;
+	return duo_device_pin_by(mr->device, mr->device_state, memory, len);
 }
 
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
@@ -314,8 +308,7 @@ static int duo_device_share(void *device)
 {
 	const struct duo_mr *mr = device;
 
-	return mr->device->share(mr->device_state,
-				 (void *) (uintptr_t) mr->region.memory);
+	return mr->device->share((void *) (uintptr_t) mr->region.memory);
 }
 
 static bool duo_device_lend(void *device, const void *memory, size_t len,

@@ -46,9 +46,11 @@ struct duo_device_handle {
 
 struct duo_device_iface {
 	enum fi_hmem_iface id;
-	const char *name;	/* NULL: end of the table */
-	/* library that each process with this kind of memory has loaded */
-	const char *library;
+	/*
+	 * Only for unsupported interfaces, which have no functions: name, and
+	 * library that each process with this kind of memory has loaded
+	 */
+	const char *name, *library;
 	/*
 	 * Prepares copying from and to the memory at addr. Stores in *state the
 	 * argument `state` of the functions below. Returns 0 or -errno.
@@ -65,8 +67,8 @@ struct duo_device_iface {
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);
 	int (*done)(struct duo_device_handle *copy);
+	/* The member is NULL if the library cannot pin. */
 	struct duo_device_handle *(*pin)(void *state, void *memory, size_t len);
-	/* The member is NULL if pin() always returns NULL. */
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
 	 * True if pin() or the application has pinned this host memory. The
@@ -86,7 +88,7 @@ struct duo_device_iface {
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
 	/* As near_device.share(), for the allocation of the memory at addr. */
-	int (*share)(const void *state, const void *addr);
+	int (*share)(const void *addr);
 	/* As near_device.map(), with `state` in place of `device`. */
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
@@ -94,8 +96,11 @@ struct duo_device_iface {
 	void (*unmap)(struct duo_device_handle *mapping);
 };
 
-/* Table of interfaces; tests replace it. Unsupported ones have no start(). */
-extern const struct duo_device_iface *duo_device_ifaces;
+/* cuda.c, rocr.c, ze.c */
+extern const struct duo_device_iface duo_cuda_iface, duo_rocr_iface,
+	duo_ze_iface;
+/* Array of interfaces, with NULL at the end; tests replace it. */
+extern const struct duo_device_iface *const *duo_device_ifaces;
 
 /*
  * Returns the name of an unsupported interface whose library is loaded; NULL:

@@ -2,32 +2,51 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "base/log.h"
 #include "device/library.h"
 
-const char *duo_library_load(const char *library,
-			     const struct duo_symbol *symbols, size_t count)
+/* Returns NULL, or the name of a missing library or function. */
+static const char *duo_library_find(const struct duo_library *library)
 {
-	void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-	const char *missing = handle ? NULL : "the library";
-	void *call;
-	size_t i;
+	void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL), *call;
+	const struct duo_symbol *symbol;
 
-	for (i = 0; handle && i < count; i++) {
-		call = dlsym(handle, symbols[i].name);
+	if (!handle)
+		return "the library";
+	for (symbol = library->symbols; symbol->name; symbol++) {
+		call = dlsym(handle, symbol->name);
 		if (!call)
-			missing = symbols[i].name;
-		*(void **) symbols[i].call = call;
+			return symbol->name;
+		*(void **) symbol->call = call;
 	}
-	return missing;
+	return NULL;
 }
 
-void duo_library_warn(const char *library, const char *missing,
-		      const char *iface)
+static bool duo_library_open(const struct duo_library *library)
 {
+	const char *missing = duo_library_find(library);
+
+	if (!missing && library->init())
+		return true;
 	DUO_WARN(MR, "%s: %s%s: messages from and to %s memory will fail. "
 		 "Install the driver's library, or set FI_OFI_DUO_LOCAL=off\n",
-		 library, missing ? "no " : "",
-		 missing ? missing : "no device", iface);
+		 library->name, missing ? "no " : "",
+		 missing ? missing : "no device", library->iface);
+	return false;
+}
+
+bool duo_library_load(struct duo_library *library)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	bool usable;
+
+	pthread_mutex_lock(&lock);
+	if (!library->tried)
+		library->usable = duo_library_open(library);
+	library->tried = true;
+	usable = library->usable;
+	pthread_mutex_unlock(&lock);
+	return usable;
 }

@@ -5,26 +5,30 @@
 #ifndef DUO_DEVICE_LIBRARY_H
 #define DUO_DEVICE_LIBRARY_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 struct duo_symbol {
-	const char *name;
+	const char *name;	/* NULL: end of the table */
 	void *call;		/* address of a function pointer */
 };
 
+struct duo_library {
+	/* file name; tests set NULL, to use their own functions */
+	const char *name;
+	const char *iface;	/* name of the interface, for the warning */
+	const struct duo_symbol *symbols;
+	/* Initializes the library. False: it has found no device. */
+	bool (*init)(void);
+	bool tried;		/* duo_library_load() was called */
+	bool usable;		/* the result of this call */
+};
+
 /*
- * Loads a library, which stays loaded. Stores the address of each function
- * symbols[].name in the function pointer at symbols[].call. Tests pass NULL for
- * library, to use their own functions. Returns NULL, or the name of a missing
- * library or function, for duo_library_warn().
+ * The first call loads the library, which stays loaded, stores the address of
+ * each function symbols[].name in the function pointer at symbols[].call, and
+ * calls init(). True: success. False: failed, and the first call has logged a
+ * warning.
  */
-const char *duo_library_load(const char *library,
-			     const struct duo_symbol *symbols, size_t count);
-/*
- * Warns that near cannot copy device memory of iface ("CUDA", for example).
- * missing: result of duo_library_load(); NULL: the library has found no device.
- */
-void duo_library_warn(const char *library, const char *missing,
-		      const char *iface);
+bool duo_library_load(struct duo_library *library);
 
 #endif /* DUO_DEVICE_LIBRARY_H */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <pthread.h>
+/*
+ * Copying from and to memory of AMD GPUs by ROCr, the runtime of ROCm. The
+ * copies do not wait for the application's queues. Tested with a stand-in for
+ * the library, not on a GPU.
+ */
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +14,6 @@
 
 #include "base/log.h"
 #include "base/util.h"
-#include "device/library.h"
-#include "device/rocr.h"
 #include "device/rocr_driver.h"
 #include "device/stream.h"
 
@@ -29,11 +32,12 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 	{ "hsa_amd_memory_async_copy", &duo_rocr.copy },
 	{ "hsa_amd_memory_lock", &duo_rocr.pin },
 	{ "hsa_amd_memory_unlock", &duo_rocr.unpin },
+	{ NULL },
 };
 
 /* A copy. Its signal's value is 1: pending; 0: ended; negative: failed. */
 struct duo_rocr_copy {
-	struct duo_stream_copy copy;
+	struct duo_stream_copy base;
 	struct duo_rocr_signal signal;
 	/* destination and source, if pinned for this copy only; else NULL */
 	void *pinned[2];
@@ -44,17 +48,13 @@ struct duo_rocr_pin {
 	void *memory;
 };
 
-const char *duo_rocr_library = DUO_ROCR_LIBRARY;
-static pthread_once_t duo_rocr_once = PTHREAD_ONCE_INIT;
-static bool duo_rocr_there;
 static struct duo_rocr_agent duo_rocr_cpu;	/* agent of host memory */
 
 static bool duo_rocr_is_cpu(struct duo_rocr_agent agent)
 {
 	uint32_t type;
 
-	return duo_rocr.agent_info(agent, DUO_ROCR_INFO_DEVICE, &type) ==
-		       DUO_ROCR_SUCCESS &&
+	return !duo_rocr.agent_info(agent, DUO_ROCR_INFO_DEVICE, &type) &&
 	       type == DUO_ROCR_CPU;
 }
 
@@ -64,23 +64,22 @@ static int duo_rocr_find_cpu(struct duo_rocr_agent agent, void *data)
 	struct duo_rocr_agent *cpu = data;
 
 	if (!duo_rocr_is_cpu(agent))
-		return DUO_ROCR_SUCCESS;
+		return 0;
 	*cpu = agent;
 	return DUO_ROCR_BREAK;
 }
 
-static void duo_rocr_load_once(void)
+static bool duo_rocr_init(void)
 {
-	const char *missing = duo_library_load(duo_rocr_library,
-		duo_rocr_symbols,
-		sizeof(duo_rocr_symbols) / sizeof(*duo_rocr_symbols));
-
-	duo_rocr_there = !missing && duo_rocr.init() == DUO_ROCR_SUCCESS &&
-		duo_rocr.agents(duo_rocr_find_cpu, &duo_rocr_cpu) ==
-			DUO_ROCR_BREAK;
-	if (!duo_rocr_there)
-		duo_library_warn(DUO_ROCR_LIBRARY, missing, "ROCr");
+	return !duo_rocr.init() &&
+	       duo_rocr.agents(duo_rocr_find_cpu, &duo_rocr_cpu) ==
+		       DUO_ROCR_BREAK;
 }
+
+struct duo_library duo_rocr_library = {
+	.name = "libhsa-runtime64.so.1", .iface = "ROCr",
+	.symbols = duo_rocr_symbols, .init = duo_rocr_init,
+};
 
 /*
  * Stores ROCr's description of the memory at addr. info->type is
@@ -89,23 +88,24 @@ static void duo_rocr_load_once(void)
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
 	*info = (struct duo_rocr_info) { .size = sizeof(*info) };
-	return duo_rocr.pointer(addr, info, NULL, NULL, NULL) ==
-	       DUO_ROCR_SUCCESS ? 0 : -FI_EIO;
+	return duo_rocr.pointer(addr, info, NULL, NULL, NULL) ? -FI_EIO : 0;
+}
+
+static struct duo_rocr_copy *duo_rocr_copy_of(struct duo_stream_copy *base)
+{
+	return duo_container_of(base, struct duo_rocr_copy, base);
 }
 
 static int duo_rocr_copy_open(struct duo_stream_copy *base)
 {
-	struct duo_rocr_copy *copy =
-		duo_container_of(base, struct duo_rocr_copy, copy);
-
-	return duo_rocr.signal_open(0, 0, NULL, &copy->signal) ==
-	       DUO_ROCR_SUCCESS ? 0 : -FI_EIO;
+	return duo_rocr.signal_open(0, 0, NULL,
+				    &duo_rocr_copy_of(base)->signal) ?
+		       -FI_EIO : 0;
 }
 
 static void duo_rocr_copy_close(struct duo_stream_copy *base)
 {
-	duo_rocr.signal_close(duo_container_of(base, struct duo_rocr_copy,
-					       copy)->signal);
+	duo_rocr.signal_close(duo_rocr_copy_of(base)->signal);
 }
 
 /*
@@ -135,7 +135,7 @@ static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 		return 0;
 	}
 	*pinned = *addr;
-	if (duo_rocr.pin(*pinned, len, NULL, 0, addr) == DUO_ROCR_SUCCESS)
+	if (!duo_rocr.pin(*pinned, len, NULL, 0, addr))
 		return 0;
 	*pinned = NULL;
 	return -FI_EIO;
@@ -154,8 +154,7 @@ static void duo_rocr_unpin_sides(struct duo_rocr_copy *copy)
 static int duo_rocr_start(struct duo_stream_copy *base, void *to,
 			  const void *from, size_t len)
 {
-	struct duo_rocr_copy *copy =
-		duo_container_of(base, struct duo_rocr_copy, copy);
+	struct duo_rocr_copy *copy = duo_rocr_copy_of(base);
 	struct duo_rocr_agent to_agent, from_agent;
 	void *source = (void *) from;
 	int ret;
@@ -172,7 +171,7 @@ static int duo_rocr_start(struct duo_stream_copy *base, void *to,
 	if (!ret) {
 		duo_rocr.store(copy->signal, 1);
 		if (duo_rocr.copy(to, to_agent, source, from_agent, len, 0,
-				  NULL, copy->signal) != DUO_ROCR_SUCCESS)
+				  NULL, copy->signal))
 			ret = -FI_EIO;
 	}
 	if (ret)
@@ -182,8 +181,7 @@ static int duo_rocr_start(struct duo_stream_copy *base, void *to,
 
 static int duo_rocr_done(struct duo_stream_copy *base)
 {
-	struct duo_rocr_copy *copy =
-		duo_container_of(base, struct duo_rocr_copy, copy);
+	struct duo_rocr_copy *copy = duo_rocr_copy_of(base);
 	int64_t value = duo_rocr.load(copy->signal);
 
 	if (value > 0)
@@ -198,11 +196,8 @@ static int duo_rocr_done(struct duo_stream_copy *base)
  */
 static void duo_rocr_wait(struct duo_stream_copy *base)
 {
-	const struct duo_rocr_copy *copy =
-		duo_container_of(base, struct duo_rocr_copy, copy);
-
-	while (duo_rocr.wait(copy->signal, DUO_ROCR_LESS, 1, UINT64_MAX,
-			     DUO_ROCR_BLOCKED) > 0)
+	while (duo_rocr.wait(duo_rocr_copy_of(base)->signal, DUO_ROCR_LESS, 1,
+			     UINT64_MAX, DUO_ROCR_BLOCKED) > 0)
 		;
 }
 
@@ -217,18 +212,18 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Implements duo_device_iface.open(). For host memory that the application has
- * allocated or pinned with ROCr, *state is the stream whose device is
- * duo_rocr_cpu, so that duo_rocr_start() copies by memcpy().
+ * For host memory that the application has allocated or pinned with ROCr,
+ * *state is the stream whose device is duo_rocr_cpu, so that duo_rocr_start()
+ * copies by memcpy().
  */
-int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
+static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
+			 void **state)
 {
 	struct duo_rocr_agent agent;
 	struct duo_rocr_info info;
 	int ret;
 
-	pthread_once(&duo_rocr_once, duo_rocr_load_once);
-	if (!duo_rocr_there)
+	if (!duo_library_load(&duo_rocr_library))
 		return -FI_ENOSYS;
 	ret = duo_rocr_look(addr, &info);
 	if (ret)
@@ -246,7 +241,8 @@ int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr, void **state)
  * Pins host memory for all GPUs. NULL: failed; then each copy pins the bytes
  * that it copies.
  */
-struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len)
+static struct duo_device_handle *duo_rocr_pin(void *state, void *memory,
+					      size_t len)
 {
 	struct duo_rocr_pin *pin = malloc(sizeof(*pin));
 	void *addr;
@@ -255,7 +251,7 @@ struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len)
 	if (!pin)
 		return NULL;
 	ret = duo_rocr.pin(memory, len, NULL, 0, &addr);
-	if (ret != DUO_ROCR_SUCCESS) {
+	if (ret) {
 		DUO_INFO(MR, "cannot pin %zu bytes of shared memory with ROCr "
 			 "(%d): copies through them are slow\n", len, ret);
 		free(pin);
@@ -265,7 +261,7 @@ struct duo_device_handle *duo_rocr_pin(void *state, void *memory, size_t len)
 	return &pin->handle;
 }
 
-void duo_rocr_unpin(struct duo_device_handle *handle)
+static void duo_rocr_unpin(struct duo_device_handle *handle)
 {
 	struct duo_rocr_pin *pin =
 		duo_container_of(handle, struct duo_rocr_pin, handle);
@@ -273,3 +269,13 @@ void duo_rocr_unpin(struct duo_device_handle *handle)
 	duo_rocr.unpin(pin->memory);
 	free(pin);
 }
+
+const struct duo_device_iface duo_rocr_iface = {
+	.id = FI_HMEM_ROCR,
+	.open = duo_rocr_open,
+	.close = duo_stream_close,
+	.start = duo_stream_start,
+	.done = duo_stream_done,
+	.pin = duo_rocr_pin,
+	.unpin = duo_rocr_unpin,
+};

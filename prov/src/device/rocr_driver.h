@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DUO_ROCR_SUCCESS 0
+#include "device/library.h"
+
 #define DUO_ROCR_BREAK 1	/* HSA_STATUS_INFO_BREAK */
 #define DUO_ROCR_INFO_DEVICE 17	/* HSA_AGENT_INFO_DEVICE */
 #define DUO_ROCR_CPU 0		/* HSA_DEVICE_TYPE_CPU */
@@ -43,7 +44,9 @@ struct duo_rocr_info {
 	struct duo_rocr_agent owner;
 };
 
-/* The library's functions. A result of type int is an hsa_status_t. */
+/*
+ * The library's functions. A result of type int is an hsa_status_t; 0: success.
+ */
 extern struct duo_rocr {
 	int (*init)(void);
 	int (*agents)(int (*callback)(struct duo_rocr_agent agent, void *data),
@@ -69,5 +72,7 @@ extern struct duo_rocr {
 		   int count, void **agent_addr);
 	int (*unpin)(void *memory);
 } duo_rocr;
+
+extern struct duo_library duo_rocr_library;
 
 #endif /* DUO_DEVICE_ROCR_DRIVER_H */

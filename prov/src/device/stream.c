@@ -73,6 +73,28 @@ static void duo_stream_put(struct duo_stream *stream)
 	free(stream);
 }
 
+struct duo_stream *duo_stream_hold(const struct duo_stream_driver *driver,
+				   struct duo_stream *stream)
+{
+	pthread_mutex_lock(&duo_stream_lock);
+	if (!stream)
+		LIST_FOREACH(stream, &duo_streams, link) {
+			if (stream->driver == driver)
+				break;
+		}
+	if (stream)
+		stream->refs++;
+	pthread_mutex_unlock(&duo_stream_lock);
+	return stream;
+}
+
+void duo_stream_unhold(struct duo_stream *stream)
+{
+	pthread_mutex_lock(&duo_stream_lock);
+	duo_stream_put(stream);
+	pthread_mutex_unlock(&duo_stream_lock);
+}
+
 void duo_stream_close(void *state)
 {
 	struct duo_stream *stream = state;

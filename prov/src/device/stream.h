@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress, for libraries that report the end of a copy by an object:
- * a signal of ROCr, an event of Level Zero. All regions of a device share a
- * stream, which is a list of copies. Copies may end in any order. The stream
- * keeps the object of an ended copy for a later copy.
+ * Copies in progress. The library reports the end of a copy by an object: an
+ * event of CUDA or Level Zero, a signal of ROCr. All regions of a device (CUDA:
+ * of a context) share a stream, which is a list of copies. Copies may end in
+ * any order. The stream keeps the object of an ended copy for a later copy.
  *
  * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
  * stream.c holds this lock when it calls a function of struct
@@ -51,9 +51,11 @@ struct duo_stream_driver {
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
-	uint64_t device;	/* the library's handle of the device */
+	/* the library's handle of the device; CUDA: of the context */
+	uint64_t device;
 	void *context;	/* the library's context; or NULL */
-	unsigned int refs;	/* number of open regions and pending copies */
+	/* number of open regions, pending copies, pinned blocks, mappings */
+	unsigned int refs;
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
 	LIST_HEAD(, duo_stream_copy) spare;	/* ended copies, for reuse */
 };
@@ -64,6 +66,14 @@ struct duo_stream {
  */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);
+/*
+ * Takes a reference to a stream: to `stream` or, if it is NULL, to any open
+ * stream of the driver. Returns the stream; NULL: none is open.
+ */
+struct duo_stream *duo_stream_hold(const struct duo_stream_driver *driver,
+				   struct duo_stream *stream);
+/* Drops the reference. */
+void duo_stream_unhold(struct duo_stream *stream);
 
 /* Functions for struct duo_device_iface. */
 void duo_stream_close(void *state);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <pthread.h>
+/*
+ * Copying from and to memory of Intel GPUs by Level Zero. Tested with a
+ * stand-in for the library, not on a GPU.
+ *
+ * ofi_duo has a context per driver and a command list per device. If the device
+ * has a queue that only copies, the list uses this queue. Such a queue does not
+ * wait for kernels, which may wait for messages.
+ */
+
 #include <stdbool.h>
 #include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "base/util.h"
-#include "device/library.h"
 #include "device/stream.h"
-#include "device/ze.h"
 #include "device/ze_driver.h"
 
 /* maximum numbers; ofi_duo ignores further drivers, devices, queue groups */
@@ -36,23 +42,21 @@ static const struct duo_symbol duo_ze_symbols[] = {
 	{ "zeEventHostReset", &duo_ze.reset },
 	{ "zeEventQueryStatus", &duo_ze.query },
 	{ "zeEventHostSynchronize", &duo_ze.wait },
+	{ NULL },
 };
 
 struct duo_ze_stream {
-	struct duo_stream stream;
+	struct duo_stream base;
 	void *list;		/* immediate command list */
 };
 
 /* A copy. Its pool has one event: a shared pool would limit pending copies. */
 struct duo_ze_copy {
-	struct duo_stream_copy copy;
+	struct duo_stream_copy base;
 	void *pool;
 	void *event;
 };
 
-const char *duo_ze_library = DUO_ZE_LIBRARY;
-static pthread_once_t duo_ze_once = PTHREAD_ONCE_INIT;
-static bool duo_ze_there;
 static void *duo_ze_drivers[DUO_ZE_DRIVERS];
 /* contexts of duo_ze_drivers; NULL: could not be created */
 static void *duo_ze_contexts[DUO_ZE_DRIVERS];
@@ -66,28 +70,36 @@ static bool duo_ze_add_contexts(void)
 	uint32_t i;
 
 	duo_ze_count = DUO_ZE_DRIVERS;
-	if (duo_ze.drivers(&duo_ze_count, duo_ze_drivers) != DUO_ZE_SUCCESS)
+	if (duo_ze.drivers(&duo_ze_count, duo_ze_drivers))
 		return false;
 	for (i = 0; i < duo_ze_count; i++) {
 		if (duo_ze.context_open(duo_ze_drivers[i], &desc,
-					&duo_ze_contexts[i]) == DUO_ZE_SUCCESS)
-			any = true;
-		else
+					&duo_ze_contexts[i]))
 			duo_ze_contexts[i] = NULL;
+		else
+			any = true;
 	}
 	return any;
 }
 
-static void duo_ze_load_once(void)
+static bool duo_ze_init(void)
 {
-	const char *missing = duo_library_load(duo_ze_library, duo_ze_symbols,
-		sizeof(duo_ze_symbols) / sizeof(*duo_ze_symbols));
+	return !duo_ze.init(DUO_ZE_GPU_ONLY) && duo_ze_add_contexts();
+}
 
-	duo_ze_there = !missing &&
-		       duo_ze.init(DUO_ZE_GPU_ONLY) == DUO_ZE_SUCCESS &&
-		       duo_ze_add_contexts();
-	if (!duo_ze_there)
-		duo_library_warn(DUO_ZE_LIBRARY, missing, "Level Zero");
+struct duo_library duo_ze_library = {
+	.name = "libze_loader.so.1", .iface = "Level Zero",
+	.symbols = duo_ze_symbols, .init = duo_ze_init,
+};
+
+static struct duo_ze_stream *duo_ze_stream_of(struct duo_stream *base)
+{
+	return duo_container_of(base, struct duo_ze_stream, base);
+}
+
+static struct duo_ze_copy *duo_ze_copy_of(struct duo_stream_copy *base)
+{
+	return duo_container_of(base, struct duo_ze_copy, base);
 }
 
 /*
@@ -101,8 +113,7 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 	uint32_t count = DUO_ZE_DEVICES;
 
 	if (driver >= duo_ze_count || !duo_ze_contexts[driver] ||
-	    duo_ze.devices(duo_ze_drivers[driver], &count, devices) !=
-		    DUO_ZE_SUCCESS ||
+	    duo_ze.devices(duo_ze_drivers[driver], &count, devices) ||
 	    device >= count)
 		return NULL;
 	*context = duo_ze_contexts[driver];
@@ -126,8 +137,8 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 		memory = (struct duo_ze_memory) { .stype = DUO_ZE_IS_MEMORY };
 		device = NULL;
 		if (duo_ze_contexts[i] &&
-		    duo_ze.memory(duo_ze_contexts[i], addr, &memory,
-				  &device) == DUO_ZE_SUCCESS &&
+		    !duo_ze.memory(duo_ze_contexts[i], addr, &memory,
+				   &device) &&
 		    memory.type != DUO_ZE_TYPE_UNKNOWN && device) {
 			*context = duo_ze_contexts[i];
 			return device;
@@ -148,7 +159,7 @@ static int duo_ze_group(void *device)
 
 	for (i = 0; i < count; i++)
 		groups[i].stype = DUO_ZE_IS_GROUP;
-	if (duo_ze.groups(device, &count, groups) != DUO_ZE_SUCCESS)
+	if (duo_ze.groups(device, &count, groups))
 		return -1;
 	for (i = 0; i < count; i++) {
 		if (!(groups[i].flags & DUO_ZE_GROUP_COPY))
@@ -163,8 +174,6 @@ static int duo_ze_group(void *device)
 
 static int duo_ze_stream_open(struct duo_stream *base)
 {
-	struct duo_ze_stream *stream =
-		duo_container_of(base, struct duo_ze_stream, stream);
 	void *device = (void *) (uintptr_t) base->device;
 	int group = duo_ze_group(device);
 	const struct duo_ze_queue desc = {
@@ -172,15 +181,14 @@ static int duo_ze_stream_open(struct duo_stream *base)
 		.mode = DUO_ZE_ASYNCHRONOUS,
 	};
 
-	return group >= 0 &&
-	       duo_ze.list_open(base->context, device, &desc, &stream->list) ==
-		       DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+	return group < 0 || duo_ze.list_open(base->context, device, &desc,
+					     &duo_ze_stream_of(base)->list) ?
+		       -FI_EIO : 0;
 }
 
 static void duo_ze_stream_close(struct duo_stream *base)
 {
-	duo_ze.list_close(duo_container_of(base, struct duo_ze_stream,
-					   stream)->list);
+	duo_ze.list_close(duo_ze_stream_of(base)->list);
 }
 
 static int duo_ze_copy_open(struct duo_stream_copy *base)
@@ -193,14 +201,12 @@ static int duo_ze_copy_open(struct duo_stream_copy *base)
 		.stype = DUO_ZE_IS_EVENT, .signal = DUO_ZE_SCOPE_HOST,
 		.wait = DUO_ZE_SCOPE_HOST,
 	};
-	struct duo_ze_copy *copy =
-		duo_container_of(base, struct duo_ze_copy, copy);
+	struct duo_ze_copy *copy = duo_ze_copy_of(base);
 
 	if (duo_ze.pool_open(base->stream->context, &pool, 0, NULL,
-			     &copy->pool) != DUO_ZE_SUCCESS)
+			     &copy->pool))
 		return -FI_EIO;
-	if (duo_ze.event_open(copy->pool, &event, &copy->event) ==
-	    DUO_ZE_SUCCESS)
+	if (!duo_ze.event_open(copy->pool, &event, &copy->event))
 		return 0;
 	duo_ze.pool_close(copy->pool);
 	return -FI_EIO;
@@ -208,8 +214,7 @@ static int duo_ze_copy_open(struct duo_stream_copy *base)
 
 static void duo_ze_copy_close(struct duo_stream_copy *base)
 {
-	struct duo_ze_copy *copy =
-		duo_container_of(base, struct duo_ze_copy, copy);
+	const struct duo_ze_copy *copy = duo_ze_copy_of(base);
 
 	duo_ze.event_close(copy->event);
 	duo_ze.pool_close(copy->pool);
@@ -218,31 +223,24 @@ static void duo_ze_copy_close(struct duo_stream_copy *base)
 static int duo_ze_start(struct duo_stream_copy *base, void *to,
 			const void *from, size_t len)
 {
-	struct duo_ze_copy *copy =
-		duo_container_of(base, struct duo_ze_copy, copy);
-	struct duo_ze_stream *stream =
-		duo_container_of(base->stream, struct duo_ze_stream, stream);
+	void *event = duo_ze_copy_of(base)->event;
 
-	return duo_ze.reset(copy->event) == DUO_ZE_SUCCESS &&
-	       duo_ze.copy(stream->list, to, from, len, copy->event, 0,
-			   NULL) == DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+	return duo_ze.reset(event) ||
+	       duo_ze.copy(duo_ze_stream_of(base->stream)->list, to, from, len,
+			   event, 0, NULL) ? -FI_EIO : 0;
 }
 
 static int duo_ze_done(struct duo_stream_copy *base)
 {
-	int ret = duo_ze.query(duo_container_of(base, struct duo_ze_copy,
-						copy)->event);
+	int ret = duo_ze.query(duo_ze_copy_of(base)->event);
 
-	if (ret == DUO_ZE_NOT_READY)
-		return -FI_EAGAIN;
-	return ret == DUO_ZE_SUCCESS ? 0 : -FI_EIO;
+	return ret == DUO_ZE_NOT_READY ? -FI_EAGAIN : ret ? -FI_EIO : 0;
 }
 
 /* Waits for the end of a copy. Returns at once if the device is lost. */
 static void duo_ze_wait(struct duo_stream_copy *base)
 {
-	duo_ze.wait(duo_container_of(base, struct duo_ze_copy, copy)->event,
-		    UINT64_MAX);
+	duo_ze.wait(duo_ze_copy_of(base)->event, UINT64_MAX);
 }
 
 static const struct duo_stream_driver duo_ze_driver = {
@@ -257,12 +255,12 @@ static const struct duo_stream_driver duo_ze_driver = {
 	.wait = duo_ze_wait,
 };
 
-int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state)
+static int duo_ze_open(const struct fi_mr_attr *attr, const void *addr,
+		       void **state)
 {
 	void *context, *device;
 
-	pthread_once(&duo_ze_once, duo_ze_load_once);
-	if (!duo_ze_there)
+	if (!duo_library_load(&duo_ze_library))
 		return -FI_ENOSYS;
 	device = duo_ze_device(attr, addr, &context);
 	if (!device) {
@@ -274,7 +272,11 @@ int duo_ze_open(const struct fi_mr_attr *attr, const void *addr, void **state)
 			       state);
 }
 
-struct duo_device_handle *duo_ze_pin(void *state, void *memory, size_t len)
-{
-	return NULL;
-}
+/* Level Zero cannot pin host memory: its driver pins for each copy. */
+const struct duo_device_iface duo_ze_iface = {
+	.id = FI_HMEM_ZE,
+	.open = duo_ze_open,
+	.close = duo_stream_close,
+	.start = duo_stream_start,
+	.done = duo_stream_done,
+};

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define DUO_ZE_SUCCESS 0
+#include "device/library.h"
+
 #define DUO_ZE_NOT_READY 1	/* ZE_RESULT_NOT_READY */
 #define DUO_ZE_GPU_ONLY 1	/* ZE_INIT_FLAG_GPU_ONLY */
 #define DUO_ZE_TYPE_UNKNOWN 0	/* ZE_MEMORY_TYPE_UNKNOWN */
@@ -85,7 +86,7 @@ struct duo_ze_event {
 	uint32_t wait;
 };
 
-/* Handles are pointers. Each function returns a ze_result_t. */
+/* Handles are pointers. Each function returns a ze_result_t; 0: success. */
 extern struct duo_ze {
 	int (*init)(uint32_t flags);
 	int (*drivers)(uint32_t *count, void **drivers);
@@ -111,5 +112,7 @@ extern struct duo_ze {
 	int (*query)(void *event);
 	int (*wait)(void *event, uint64_t timeout);
 } duo_ze;
+
+extern struct duo_library duo_ze_library;
 
 #endif /* DUO_DEVICE_ZE_DRIVER_H */

@@ -8,6 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "device/device.h"
+
+/* Defines a function of the library, which has no header. */
+#define CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
+
+static const struct duo_device_iface *const cuda = &duo_cuda_iface;
+
 #define PRIMARY 7		/* device whose primary context is retained */
 
 extern void *current;		/* the current context */

@@ -6,7 +6,6 @@
 #include <rdma/fi_errno.h>
 
 #include "cuda_fake.h"
-#include "device/cuda.h"
 #include "device/cuda_driver.h"
 #include "unit.h"
 
@@ -17,29 +16,12 @@ static int handle_types = 1, handles, reservations;
 static int calls, fail_at;	/* number of the call that fails; 0: none */
 static int err = 1;		/* result of the call that fails */
 
-int cuMemRetainAllocationHandle(uint64_t *handle, void *addr);
-int cuMemGetAllocationPropertiesFromHandle(struct duo_cuda_prop *prop,
-					   uint64_t handle);
-int cuMemRelease(uint64_t handle);
-int cuMemExportToShareableHandle(void *fd, uint64_t handle, int type,
-				 uint64_t flags);
-int cuMemImportFromShareableHandle(uint64_t *handle, void *fd, int type);
-int cuMemAddressReserve(uint64_t *addr, size_t len, size_t align, uint64_t at,
-			uint64_t flags);
-int cuMemAddressFree(uint64_t addr, size_t len);
-int cuMemMap(uint64_t addr, size_t len, size_t offset, uint64_t handle,
-	     uint64_t flags);
-int cuMemUnmap(uint64_t addr, size_t len);
-int cuMemSetAccess(uint64_t addr, size_t len,
-		   const struct duo_cuda_access *access, size_t count);
-int cuCtxGetDevice(int *device);
-
 static int next_call(void)
 {
 	return ++calls == fail_at ? err : 0;
 }
 
-int cuMemRetainAllocationHandle(uint64_t *handle, void *addr)
+CALL(cuMemRetainAllocationHandle, uint64_t *handle, void *addr)
 {
 	int ret = physical ? next_call() : 1;
 
@@ -51,23 +33,23 @@ int cuMemRetainAllocationHandle(uint64_t *handle, void *addr)
 	return 0;
 }
 
-int cuMemGetAllocationPropertiesFromHandle(struct duo_cuda_prop *prop,
-					   uint64_t handle)
+CALL(cuMemGetAllocationPropertiesFromHandle, struct duo_cuda_prop *prop,
+     uint64_t handle)
 {
 	ck_assert_uint_eq(handle, HANDLE);
 	prop->handle_types = handle_types;
 	return next_call();
 }
 
-int cuMemRelease(uint64_t handle)
+CALL(cuMemRelease, uint64_t handle)
 {
 	ck_assert_uint_eq(handle, HANDLE);
 	handles--;
 	return 0;
 }
 
-int cuMemExportToShareableHandle(void *fd, uint64_t handle, int type,
-				 uint64_t flags)
+CALL(cuMemExportToShareableHandle, void *fd, uint64_t handle, int type,
+     uint64_t flags)
 {
 	ck_assert_uint_eq(handle, HANDLE);
 	ck_assert_int_eq(type, 1);
@@ -76,7 +58,7 @@ int cuMemExportToShareableHandle(void *fd, uint64_t handle, int type,
 	return next_call();
 }
 
-int cuMemImportFromShareableHandle(uint64_t *handle, void *fd, int type)
+CALL(cuMemImportFromShareableHandle, uint64_t *handle, void *fd, int type)
 {
 	int ret = next_call();
 
@@ -89,8 +71,8 @@ int cuMemImportFromShareableHandle(uint64_t *handle, void *fd, int type)
 	return 0;
 }
 
-int cuMemAddressReserve(uint64_t *addr, size_t len, size_t align, uint64_t at,
-			uint64_t flags)
+CALL(cuMemAddressReserve, uint64_t *addr, size_t len, size_t align, uint64_t at,
+     uint64_t flags)
 {
 	int ret = next_call();
 
@@ -108,7 +90,7 @@ static void check_range(uint64_t addr, size_t len)
 	ck_assert_uint_eq(len, sizeof(allocation));
 }
 
-int cuMemAddressFree(uint64_t addr, size_t len)
+CALL(cuMemAddressFree, uint64_t addr, size_t len)
 {
 	check_range(addr, len);
 	ck_assert_int_eq(mappings, 0);
@@ -116,8 +98,8 @@ int cuMemAddressFree(uint64_t addr, size_t len)
 	return 0;
 }
 
-int cuMemMap(uint64_t addr, size_t len, size_t offset, uint64_t handle,
-	     uint64_t flags)
+CALL(cuMemMap, uint64_t addr, size_t len, size_t offset, uint64_t handle,
+     uint64_t flags)
 {
 	int ret = next_call();
 
@@ -130,15 +112,15 @@ int cuMemMap(uint64_t addr, size_t len, size_t offset, uint64_t handle,
 	return 0;
 }
 
-int cuMemUnmap(uint64_t addr, size_t len)
+CALL(cuMemUnmap, uint64_t addr, size_t len)
 {
 	check_range(addr, len);
 	mappings--;
 	return 0;
 }
 
-int cuMemSetAccess(uint64_t addr, size_t len,
-		   const struct duo_cuda_access *access, size_t count)
+CALL(cuMemSetAccess, uint64_t addr, size_t len,
+     const struct duo_cuda_access *access, size_t count)
 {
 	check_range(addr, len);
 	ck_assert_int_eq(access->location.type, 1);
@@ -148,7 +130,7 @@ int cuMemSetAccess(uint64_t addr, size_t len,
 	return next_call();
 }
 
-int cuCtxGetDevice(int *device)
+CALL(cuCtxGetDevice, int *device)
 {
 	ck_assert_ptr_nonnull(current);
 	*device = PRIMARY;
@@ -181,23 +163,22 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 	ck_assert_uint_eq(export.needs_fd, 1);
 	ck_assert_uint_eq(export.id, buffer_id);
 	ck_assert_uint_eq(export.base, (uintptr_t) allocation);
-	ck_assert_int_eq(duo_cuda_share(state, allocation), FD);
+	ck_assert_int_eq(duo_cuda_share(allocation), FD);
 	ck_assert_int_eq(handles, 0);
 	ck_assert_int_eq(duo_cuda_map(state, &export, FD, &map), 0);
 	ck_assert_ptr_eq(map.at, mapped);
 	ck_assert_uint_eq(map.len, sizeof(allocation));
 	ck_assert_int_eq(handles, 0);
-	duo_cuda_close(state);
+	cuda->close(state);
 	ck_assert_int_eq(streams, 1);
 	duo_cuda_unmap(map.mapping);
 }
 
 /*
  * duo_cuda_export() fails and leaves the export as it is. _i: 1, 2: a call of
- * the driver fails; 3: the allocation cannot be shared by a descriptor; 4: the
- * driver has no functions for descriptors.
+ * the driver fails; 3: the allocation cannot be shared by a descriptor.
  */
-UNIT_LOOP(physical_export_fails_without_change, 1, 5)
+UNIT_LOOP(physical_export_fails_without_change, 1, 4)
 {
 	void *state = open_region();
 	struct near_export export = { .id = 0 };
@@ -205,24 +186,9 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 5)
 	fail_at = _i < 3 ? _i : 0;
 	if (_i == 3)
 		handle_types = 2;
-	if (_i == 4)
-		duo_cuda.handle_of = NULL;
 	ck_assert_int_ne(duo_cuda_export(state, allocation, 1, &export), 0);
 	ck_assert_uint_eq(export.id, 0);
-	duo_cuda_close(state);
-}
-
-/*
- * A faulty peer requests a descriptor of an allocation, but the driver has no
- * functions for descriptors.
- */
-UNIT_TEST(driver_without_descriptors_shares_nothing)
-{
-	void *state = open_region();
-
-	duo_cuda.handle_of = NULL;
-	ck_assert_int_eq(duo_cuda_share(state, allocation), -FI_ENOSYS);
-	duo_cuda_close(state);
+	cuda->close(state);
 }
 
 /*
@@ -243,10 +209,10 @@ UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 	if (_i == 4)
 		err = 2;	/* out of memory */
 	if (shares)
-		ck_assert_int_eq(duo_cuda_share(state, allocation), -FI_EIO);
+		ck_assert_int_eq(duo_cuda_share(allocation), -FI_EIO);
 	else
 		ck_assert_int_eq(duo_cuda_map(state, &export, FD, &map),
 				 _i == 4 ? -FI_ENOMEM : -FI_EIO);
 	ck_assert_int_eq(calls, fail_at);
-	duo_cuda_close(state);
+	cuda->close(state);
 }

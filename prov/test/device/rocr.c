@@ -8,7 +8,6 @@
 
 #include <rdma/fi_errno.h>
 
-#include "device/rocr.h"
 #include "device/rocr_driver.h"
 #include "staged.h"
 
@@ -25,30 +24,10 @@ static struct {
 } pinned[PINS];
 static char allocated[64];	/* host memory allocated with ROCr */
 
-int hsa_init(void);
-int hsa_iterate_agents(int (*callback)(struct duo_rocr_agent, void *),
-		       void *data);
-int hsa_agent_get_info(struct duo_rocr_agent agent, int attribute, void *value);
-int hsa_amd_pointer_info(const void *addr, struct duo_rocr_info *info,
-			 void *(*alloc)(size_t), uint32_t *count,
-			 struct duo_rocr_agent **accessible);
-int hsa_signal_create(int64_t value, uint32_t count,
-		      const struct duo_rocr_agent *consumers,
-		      struct duo_rocr_signal *signal);
-int hsa_signal_destroy(struct duo_rocr_signal signal);
 int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal);
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value);
 int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 				  int64_t value, uint64_t timeout, int state);
-int hsa_amd_memory_async_copy(void *to, struct duo_rocr_agent to_agent,
-			      const void *from,
-			      struct duo_rocr_agent from_agent, size_t len,
-			      uint32_t count,
-			      const struct duo_rocr_signal *before,
-			      struct duo_rocr_signal signal);
-int hsa_amd_memory_lock(void *memory, size_t len, struct duo_rocr_agent *agents,
-			int count, void **agent_addr);
-int hsa_amd_memory_unlock(void *memory);
 
 /* Counts a call of the library; returns 0 or FAILS. */
 static int result(void)
@@ -56,13 +35,13 @@ static int result(void)
 	return standin_fails() ? FAILS : 0;
 }
 
-int hsa_init(void)
+CALL(hsa_init, void)
 {
 	return result();
 }
 
-int hsa_iterate_agents(int (*callback)(struct duo_rocr_agent, void *),
-		       void *data)
+CALL(hsa_iterate_agents, int (*callback)(struct duo_rocr_agent, void *),
+     void *data)
 {
 	static const struct duo_rocr_agent agents[] = { { GPU }, { CPU } };
 	int i, ret = result();
@@ -72,7 +51,8 @@ int hsa_iterate_agents(int (*callback)(struct duo_rocr_agent, void *),
 	return ret;
 }
 
-int hsa_agent_get_info(struct duo_rocr_agent agent, int attribute, void *value)
+CALL(hsa_agent_get_info, struct duo_rocr_agent agent, int attribute,
+     void *value)
 {
 	ck_assert_int_eq(attribute, 17);	/* type of the device */
 	if (standin_fails())
@@ -93,9 +73,9 @@ static int pin_of(const void *addr)
 	return -1;
 }
 
-int hsa_amd_pointer_info(const void *addr, struct duo_rocr_info *info,
-			 void *(*alloc)(size_t), uint32_t *count,
-			 struct duo_rocr_agent **accessible)
+CALL(hsa_amd_pointer_info, const void *addr, struct duo_rocr_info *info,
+     void *(*alloc)(size_t), uint32_t *count,
+     struct duo_rocr_agent **accessible)
 {
 	int pin = pin_of(addr), device = standin_device(addr);
 	const char *base = allocated;
@@ -125,9 +105,8 @@ static struct standin_copy *copy_of(struct duo_rocr_signal signal)
 	return (struct standin_copy *) (uintptr_t) signal.handle;
 }
 
-int hsa_signal_create(int64_t value, uint32_t count,
-		      const struct duo_rocr_agent *consumers,
-		      struct duo_rocr_signal *signal)
+CALL(hsa_signal_create, int64_t value, uint32_t count,
+     const struct duo_rocr_agent *consumers, struct duo_rocr_signal *signal)
 {
 	ck_assert_uint_eq(count, 0);
 	if (standin_fails())
@@ -136,7 +115,7 @@ int hsa_signal_create(int64_t value, uint32_t count,
 	return 0;
 }
 
-int hsa_signal_destroy(struct duo_rocr_signal signal)
+CALL(hsa_signal_destroy, struct duo_rocr_signal signal)
 {
 	standin_close(copy_of(signal));
 	return 0;
@@ -195,12 +174,10 @@ static void *reach(const void *addr, struct duo_rocr_agent agent, size_t len)
 	return at;
 }
 
-int hsa_amd_memory_async_copy(void *to, struct duo_rocr_agent to_agent,
-			      const void *from,
-			      struct duo_rocr_agent from_agent, size_t len,
-			      uint32_t count,
-			      const struct duo_rocr_signal *before,
-			      struct duo_rocr_signal signal)
+CALL(hsa_amd_memory_async_copy, void *to, struct duo_rocr_agent to_agent,
+     const void *from, struct duo_rocr_agent from_agent, size_t len,
+     uint32_t count, const struct duo_rocr_signal *before,
+     struct duo_rocr_signal signal)
 {
 	ck_assert_uint_eq(count, 0);
 	if (standin_fails())
@@ -210,8 +187,8 @@ int hsa_amd_memory_async_copy(void *to, struct duo_rocr_agent to_agent,
 	return 0;
 }
 
-int hsa_amd_memory_lock(void *memory, size_t len, struct duo_rocr_agent *agents,
-			int count, void **agent_addr)
+CALL(hsa_amd_memory_lock, void *memory, size_t len,
+     struct duo_rocr_agent *agents, int count, void **agent_addr)
 {
 	int i;
 
@@ -227,7 +204,7 @@ int hsa_amd_memory_lock(void *memory, size_t len, struct duo_rocr_agent *agents,
 	return 0;
 }
 
-int hsa_amd_memory_unlock(void *memory)
+CALL(hsa_amd_memory_unlock, void *memory)
 {
 	int pin = 0;
 
@@ -241,7 +218,7 @@ int hsa_amd_memory_unlock(void *memory)
 
 static void setup(void)
 {
-	duo_rocr_library = NULL;
+	duo_rocr_library.name = NULL;
 }
 
 static void teardown(void)
@@ -259,18 +236,16 @@ UNIT_CASE("rocr", setup, teardown);
 UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };
-	const struct duo_device_iface *iface = duo_device_ifaces;
+	const struct duo_device_iface *iface = &duo_rocr_iface;
 	struct duo_device_handle *copy, *pin = NULL;
 	char own[8] = "", *region = _i ? own : allocated, to[8];
 	void *state;
 
-	while (iface->id != FI_HMEM_ROCR)
-		iface++;
 	/* the first region loads the library */
 	ck_assert_int_eq(iface->open(&attr, allocated, &state), 0);
 	iface->close(state);
 	if (_i)
-		pin = duo_rocr_pin(NULL, own, sizeof(own));
+		pin = iface->pin(NULL, own, sizeof(own));
 	ck_assert_int_eq(iface->open(&attr, region, &state), 0);
 	ck_assert_int_eq(iface->start(state, region, "by CPU", 7, &copy), 0);
 	ck_assert_int_eq(iface->done(copy), 0);
@@ -279,5 +254,5 @@ UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 	ck_assert_str_eq(to, "by CPU");
 	iface->close(state);
 	if (pin)
-		duo_rocr_unpin(pin);
+		iface->unpin(pin);
 }

@@ -8,8 +8,8 @@
 
 #include <rdma/fi_errno.h>
 
-#include "device/rocr.h"
-#include "device/ze.h"
+#include "device/rocr_driver.h"
+#include "device/ze_driver.h"
 #include "near_fixture.h"
 #include "staged.h"
 
@@ -73,25 +73,14 @@ int standin_device(const void *addr)
 	       (int) (at / STANDIN_HALF);
 }
 
-static const struct duo_device_iface *find(enum fi_hmem_iface id)
-{
-	const struct duo_device_iface *row = duo_device_ifaces;
-
-	while (row->name && row->id != id)
-		row++;
-	return row;
-}
-
 static void choose(int i)
 {
-	iface = find(i % 2 ? FI_HMEM_ZE : FI_HMEM_ROCR);
-	ck_assert_ptr_nonnull(iface->start);
+	iface = i % 2 ? &duo_ze_iface : &duo_rocr_iface;
 }
 
 static void setup(void)
 {
-	duo_rocr_library = NULL;
-	duo_ze_library = NULL;
+	duo_rocr_library.name = duo_ze_library.name = NULL;
 }
 
 static void teardown(void)
@@ -122,6 +111,12 @@ static int until_done(struct duo_device_handle *copy)
 	return ret;
 }
 
+/* Pins `host` if the library can pin. */
+static struct duo_device_handle *pin_host(void *state)
+{
+	return iface->pin ? iface->pin(state, host, HOST) : NULL;
+}
+
 static void unpin(struct duo_device_handle *pin)
 {
 	if (pin)
@@ -140,7 +135,7 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 
 	choose(_i);
 	state = open_region(standin.memory);
-	pin = iface->pin(state, host, HOST);
+	pin = pin_host(state);
 	strcpy(host, "to device");
 	ck_assert_int_eq(iface->start(state, standin.memory, host, 10, &copy),
 			 0);
@@ -301,7 +296,7 @@ UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 		return;
 	}
 	if (_i & 2)
-		pin = iface->pin(state, host, HOST);
+		pin = pin_host(state);
 	memcpy(host, "inbound", 8);
 	ret = copy_one(state, standin.memory, host);
 	ck_assert(ret ? ret == -FI_EIO : !memcmp(standin.memory, host, 8));
@@ -322,7 +317,8 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 
 	choose(_i);
 	if (_i / 2)
-		duo_rocr_library = duo_ze_library = "libduo-no-such.so";
+		duo_rocr_library.name = duo_ze_library.name =
+			"libduo-no-such.so";
 	else
 		standin.no_device = true;
 	ck_assert_int_eq(iface->open(&attr, standin.memory, &state),
@@ -330,22 +326,21 @@ UNIT_LOOP(missing_library_fails_open, 0, 4)
 }
 
 /*
- * near supports device memory in a process that has loaded the libraries of
- * ROCr and Level Zero. It does not if the process has loaded the library of an
- * interface without functions, such as Neuron.
+ * near does not support device memory in a process that has loaded the library
+ * of an interface without functions, such as Neuron.
  */
 UNIT_TEST(libraries_are_supported)
 {
-	const struct duo_device_iface *saved = duo_device_ifaces;
-	struct duo_device_iface rows[] = {
-		*find(FI_HMEM_ROCR), *find(FI_HMEM_ZE), *find(FI_HMEM_NEURON),
-		{ .name = NULL },
+	const struct duo_device_iface *const *saved = duo_device_ifaces;
+	struct duo_device_iface other = { .name = "Neuron" };
+	const struct duo_device_iface *const rows[] = {
+		&duo_cuda_iface, &duo_rocr_iface, &duo_ze_iface, &other, NULL,
 	};
 
-	rows[0].library = rows[1].library = "libc.so.6";
+	ck_assert_ptr_null(duo_device_unsupported());
 	duo_device_ifaces = rows;
 	ck_assert_ptr_null(duo_device_unsupported());
-	rows[2].library = "libc.so.6";
+	other.library = "libc.so.6";
 	ck_assert_str_eq(duo_device_unsupported(), "Neuron");
 	duo_device_ifaces = saved;
 }
@@ -355,7 +350,7 @@ static struct fid_mr *mr;
 /* Opens an endpoint over near, with the real table of device interfaces. */
 static void near_setup_staged(void)
 {
-	const struct duo_device_iface *table = duo_device_ifaces;
+	const struct duo_device_iface *const *table = duo_device_ifaces;
 
 	setup();
 	near_setup_device();

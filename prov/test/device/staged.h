@@ -14,6 +14,9 @@
 #include "device/device.h"
 #include "unit.h"
 
+/* Defines a function of the library, which has no header. */
+#define CALL(name, ...) int name(__VA_ARGS__); int name(__VA_ARGS__)
+
 #define STANDIN_HALF 128	/* bytes of each device's memory */
 
 extern struct standin {

@@ -9,7 +9,6 @@
 #include <rdma/fi_errno.h>
 
 #include "device/stream.h"
-#include "device/ze.h"
 #include "device/ze_driver.h"
 #include "staged.h"
 
@@ -24,43 +23,19 @@ static uint32_t ordinal; /* queue group of the command list opened last */
 /* flags of the two queue groups: 1: compute, 2: copy */
 static uint32_t flags[2] = { 3, 2 };
 
-int zeInit(uint32_t init_flags);
-int zeDriverGet(uint32_t *count, void **found);
-int zeDeviceGet(void *driver, uint32_t *count, void **found);
-int zeContextCreate(void *driver, const struct duo_ze_context *desc,
-		    void **context);
-int zeMemGetAllocProperties(void *context, const void *addr,
-			    struct duo_ze_memory *memory, void **device);
-int zeDeviceGetCommandQueueGroupProperties(void *device, uint32_t *count,
-					   struct duo_ze_group *groups);
-int zeCommandListCreateImmediate(void *context, void *device,
-				 const struct duo_ze_queue *desc, void **found);
-int zeCommandListDestroy(void *closed);
-int zeCommandListAppendMemoryCopy(void *used, void *to, const void *from,
-				  size_t len, void *event, uint32_t count,
-				  void **before);
-int zeEventPoolCreate(void *context, const struct duo_ze_pool *desc,
-		      uint32_t count, void **visible, void **pool);
-int zeEventPoolDestroy(void *pool);
-int zeEventCreate(void *pool, const struct duo_ze_event *desc, void **event);
-int zeEventDestroy(void *event);
-int zeEventHostReset(void *event);
-int zeEventQueryStatus(void *event);
-int zeEventHostSynchronize(void *event, uint64_t timeout);
-
 /* Counts a call of the library; returns 0 or FAILS. */
 static int result(void)
 {
 	return standin_fails() ? FAILS : 0;
 }
 
-int zeInit(uint32_t init_flags)
+CALL(zeInit, uint32_t init_flags)
 {
 	ck_assert_uint_eq(init_flags, 1);	/* GPUs only */
 	return result();
 }
 
-int zeDriverGet(uint32_t *count, void **found)
+CALL(zeDriverGet, uint32_t *count, void **found)
 {
 	ck_assert_uint_ge(*count, 2);
 	*count = standin.no_device ? 0 : 2;
@@ -69,7 +44,7 @@ int zeDriverGet(uint32_t *count, void **found)
 	return result();
 }
 
-int zeDeviceGet(void *driver, uint32_t *count, void **found)
+CALL(zeDeviceGet, void *driver, uint32_t *count, void **found)
 {
 	int i = driver == &drivers[1];
 
@@ -80,8 +55,8 @@ int zeDeviceGet(void *driver, uint32_t *count, void **found)
 	return result();
 }
 
-int zeContextCreate(void *driver, const struct duo_ze_context *desc,
-		    void **context)
+CALL(zeContextCreate, void *driver, const struct duo_ze_context *desc,
+     void **context)
 {
 	ck_assert_int_eq(desc->stype, 0xd);
 	*context = &contexts[driver == &drivers[1]];
@@ -89,8 +64,8 @@ int zeContextCreate(void *driver, const struct duo_ze_context *desc,
 }
 
 /* Recognizes memory in the first driver's context only. */
-int zeMemGetAllocProperties(void *context, const void *addr,
-			    struct duo_ze_memory *memory, void **device)
+CALL(zeMemGetAllocProperties, void *context, const void *addr,
+     struct duo_ze_memory *memory, void **device)
 {
 	int i = standin_device(addr);
 
@@ -100,8 +75,8 @@ int zeMemGetAllocProperties(void *context, const void *addr,
 	return result();
 }
 
-int zeDeviceGetCommandQueueGroupProperties(void *device, uint32_t *count,
-					   struct duo_ze_group *groups)
+CALL(zeDeviceGetCommandQueueGroupProperties, void *device, uint32_t *count,
+     struct duo_ze_group *groups)
 {
 	int i;
 
@@ -113,8 +88,8 @@ int zeDeviceGetCommandQueueGroupProperties(void *device, uint32_t *count,
 	return result();
 }
 
-int zeCommandListCreateImmediate(void *context, void *device,
-				 const struct duo_ze_queue *desc, void **found)
+CALL(zeCommandListCreateImmediate, void *context, void *device,
+     const struct duo_ze_queue *desc, void **found)
 {
 	ck_assert_int_eq(desc->stype, 0xe);
 	ck_assert_int_eq(desc->mode, 2);	/* asynchronous */
@@ -131,7 +106,7 @@ int zeCommandListCreateImmediate(void *context, void *device,
 	return 0;
 }
 
-int zeCommandListDestroy(void *closed)
+CALL(zeCommandListDestroy, void *closed)
 {
 	ck_assert_ptr_eq(closed, &list);
 	standin.live--;
@@ -139,9 +114,8 @@ int zeCommandListDestroy(void *closed)
 	return 0;
 }
 
-int zeCommandListAppendMemoryCopy(void *used, void *to, const void *from,
-				  size_t len, void *event, uint32_t count,
-				  void **before)
+CALL(zeCommandListAppendMemoryCopy, void *used, void *to, const void *from,
+     size_t len, void *event, uint32_t count, void **before)
 {
 	ck_assert_ptr_eq(used, &list);
 	ck_assert_int_gt(lists, 0);
@@ -152,8 +126,8 @@ int zeCommandListAppendMemoryCopy(void *used, void *to, const void *from,
 	return 0;
 }
 
-int zeEventPoolCreate(void *context, const struct duo_ze_pool *desc,
-		      uint32_t count, void **visible, void **pool)
+CALL(zeEventPoolCreate, void *context, const struct duo_ze_pool *desc,
+     uint32_t count, void **visible, void **pool)
 {
 	ck_assert_int_eq(desc->stype, 0x10);
 	ck_assert_uint_eq(desc->flags, 1);	/* visible to the host */
@@ -166,14 +140,14 @@ int zeEventPoolCreate(void *context, const struct duo_ze_pool *desc,
 	return 0;
 }
 
-int zeEventPoolDestroy(void *pool)
+CALL(zeEventPoolDestroy, void *pool)
 {
 	standin.live--;
 	free(pool);
 	return 0;
 }
 
-int zeEventCreate(void *pool, const struct duo_ze_event *desc, void **event)
+CALL(zeEventCreate, void *pool, const struct duo_ze_event *desc, void **event)
 {
 	ck_assert_int_eq(desc->stype, 0x11);
 	ck_assert_uint_eq(desc->index, 0);
@@ -184,13 +158,13 @@ int zeEventCreate(void *pool, const struct duo_ze_event *desc, void **event)
 	return 0;
 }
 
-int zeEventDestroy(void *event)
+CALL(zeEventDestroy, void *event)
 {
 	standin_close(event);
 	return 0;
 }
 
-int zeEventHostReset(void *event)
+CALL(zeEventHostReset, void *event)
 {
 	struct standin_copy *copy = event;
 
@@ -201,7 +175,7 @@ int zeEventHostReset(void *event)
 	return 0;
 }
 
-int zeEventQueryStatus(void *event)
+CALL(zeEventQueryStatus, void *event)
 {
 	enum standin_state state = standin_poll(event, false);
 
@@ -209,7 +183,7 @@ int zeEventQueryStatus(void *event)
 	       state == STANDIN_LOST ? FAILS : 0;
 }
 
-int zeEventHostSynchronize(void *event, uint64_t timeout)
+CALL(zeEventHostSynchronize, void *event, uint64_t timeout)
 {
 	ck_assert_uint_eq(timeout, UINT64_MAX);
 	standin.waits++;
@@ -218,7 +192,7 @@ int zeEventHostSynchronize(void *event, uint64_t timeout)
 
 static void setup(void)
 {
-	duo_ze_library = NULL;
+	duo_ze_library.name = NULL;
 }
 
 static void teardown(void)
@@ -242,7 +216,7 @@ UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 
 	flags[0] = _i == 2 ? 1 : 3;
 	flags[1] = second[_i];
-	ret = duo_ze_open(&attr, standin.memory, &state);
+	ret = duo_ze_iface.open(&attr, standin.memory, &state);
 	ck_assert_int_eq(ret, _i == 2 ? -FI_EIO : 0);
 	if (ret)
 		return;
@@ -262,7 +236,7 @@ UNIT_LOOP(device_of_memory_is_used, 0, 2)
 	void *state;
 
 	standin.unknown = _i;
-	ck_assert_int_eq(duo_ze_open(&attr, standin.memory + STANDIN_HALF,
+	ck_assert_int_eq(duo_ze_iface.open(&attr, standin.memory + STANDIN_HALF,
 				     &state), 0);
 	ck_assert_ptr_eq(list_device, _i ? &devices[1][0] : &devices[0][1]);
 	duo_stream_close(state);

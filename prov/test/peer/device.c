@@ -424,9 +424,11 @@ UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);
 }
 
-static const struct duo_device_iface unsupported[] = {
-	{ .id = FI_HMEM_ZE, .name = "other", .library = "libc.so.6" },
-	{ .name = NULL },
+static const struct duo_device_iface unsupported_iface = {
+	.name = "other", .library = "libc.so.6",
+};
+static const struct duo_device_iface *const unsupported[] = {
+	&unsupported_iface, NULL,
 };
 
 UNIT_CASE("without", NULL, NULL);
@@ -438,7 +440,7 @@ UNIT_CASE("without", NULL, NULL);
  */
 UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {
-	const struct duo_device_iface *saved = duo_device_ifaces;
+	const struct duo_device_iface *const *saved = duo_device_ifaces;
 	const struct fixture_attr attr = {
 		.device = true, .near = _i > 1, .no_shm = !_i,
 	};
