@@ -72,17 +72,32 @@ void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr)
 	ck_assert_int_eq(duo_registry_ready(&rig.pub), 0);
 }
 
-static void rig_open(void)
+void rig_publish_port(void)
+{
+	struct near_addr addr;
+
+	near_address(rig.port, &addr);
+	rig_publish(DUO_TRANSPORT_NEAR, &addr);
+}
+
+struct near_port *rig_open_port(struct near_peer **us)
 {
 	const struct near_attr attr = { .sink = &rig_sink,
 					.memory = NEAR_MEMORY };
+	struct near_port *port;
 	struct near_addr ours;
 
+	ck_assert_int_eq(near_open(&port, &attr), 0);
+	near_address(fixture_ep()->near->port, &ours);
+	ck_assert_int_eq(near_peer_get(port, &ours, us), 0);
+	return port;
+}
+
+static void rig_open(void)
+{
 	memset(&rig, 0, sizeof(rig));
 	rig.pub.fd = -1;
-	ck_assert_int_eq(near_open(&rig.port, &attr), 0);
-	near_address(fixture_ep()->near->port, &ours);
-	ck_assert_int_eq(near_peer_get(rig.port, &ours, &rig.us), 0);
+	rig.port = rig_open_port(&rig.us);
 }
 
 void near_open_as(const struct fixture_attr *attr)
@@ -95,14 +110,6 @@ void near_open_as(const struct fixture_attr *attr)
 void near_setup_alone(void)
 {
 	near_open_as(&over_near);
-}
-
-static void rig_publish_port(void)
-{
-	struct near_addr addr;
-
-	near_address(rig.port, &addr);
-	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 }
 
 void near_publish(void)
@@ -230,6 +237,32 @@ void rig_send_len(unsigned int flags, size_t len)
 					.cookie = &rig };
 
 	ck_assert_int_eq(near_send_large(rig.port, rig.us, &msg, &how), 0);
+}
+
+void poll_both(int count)
+{
+	while (count--) {
+		near_poll(rig.port, &rig_sink);
+		poll_cq(1);
+	}
+}
+
+void until_sent(void)
+{
+	while (!rig.sent)
+		poll_both(1);
+}
+
+void post_multi(void *context, void *buf, size_t len, void *desc,
+		fi_addr_t src)
+{
+	const struct iovec iov = { buf, len };
+	const struct fi_msg msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = src,
+		.context = context,
+	};
+
+	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
 }
 
 enum fi_duo_path path_of(enum fi_duo_reason *reason)

@@ -32,13 +32,16 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
+/* Opens a port of near, with rig_sink. Stores its peer fx.ep in *us. */
+struct near_port *rig_open_port(struct near_peer **us);
+
 /*
  * Setups for UNIT_CASE(). near_setup() publishes the peer and inserts its
  * address; near_setup_alone() leaves both to the test.
  */
 void near_setup(void);
 void near_setup_alone(void);
-/* near_setup_alone() with these attributes. */
+/* near_setup_alone() with these attributes */
 void near_open_as(const struct fixture_attr *attr);
 void near_setup_onesided(void);
 /* near_setup() without a lock (FI_THREAD_DOMAIN), for the fast path. */
@@ -53,6 +56,8 @@ void near_setup_ordered(void);
 void near_publish(void);
 void near_teardown(void);
 void rig_publish(enum duo_transport_kind kind, const struct near_addr *addr);
+/* rig_publish() with the address of the peer's port */
+void rig_publish_port(void);
 /* Closes the peer's port and withdraws its record. */
 void rig_end(void);
 /*
@@ -68,6 +73,12 @@ static inline void rig_send_large(unsigned int flags)
 {
 	rig_send_len(flags, LARGE);
 }
+void poll_both(int count);
+/* Polls both sides until the peer's large message has ended. */
+void until_sent(void);
+/* Posts a multi-receive buffer. */
+void post_multi(void *context, void *buf, size_t len, void *desc,
+		fi_addr_t src);
 /* Polls both sides until fx.cq has an entry; checks its context; returns it. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);

@@ -27,7 +27,6 @@ static void setup(void)
 /* Sends len bytes from a to b, which begins to receive them into "to". */
 static void begin(size_t len, void *to)
 {
-
 	a->count = b->count = 0;
 	ck_assert_int_eq(rig_send_large(a, to_b, 9, big, len, big), 0);
 	rig_until(b, NULL, 1);
@@ -52,6 +51,40 @@ static struct near_tx_op *tx_op(void)
 static struct near_rx_op *rx_op(void)
 {
 	return near_pool_at(&b->port->rx_ops, 0);
+}
+
+/* Lets the receiver copy up to `budget` bytes. */
+static void step(size_t budget)
+{
+	near_rx_step(b->port, &rx_op()->link, &budget);
+}
+
+/* Begins a cooperative copy: sends COOP, but copies nothing. */
+static void begin_coop(void)
+{
+	begin(LARGE, got);
+	step(0);
+}
+
+/* Takes a step of the pending cooperative copy, as the sender. */
+static int32_t take_step(void)
+{
+	return near_coop_take(rx_op()->peer->ring->rx.ctl,
+			      rx_op()->peer->round, rx_op()->steps, true);
+}
+
+/* Forks a process that ends the sender's only step after 100 ms. */
+static pid_t fork_writer(bool *written)
+{
+	struct near_ctl *ctl = rx_op()->peer->ring->rx.ctl;
+	pid_t writer = fork();
+
+	if (writer)
+		return writer;
+	usleep(100000);
+	*written = true;
+	near_coop_wrote(ctl, rx_op()->peer->round, 1, false);
+	_exit(0);
 }
 
 UNIT_CASE("share", setup, rig_close_all);
@@ -114,10 +147,7 @@ UNIT_TEST(receiver_copies_for_idle_sender)
 /* The receiver requests the copy and then does not poll: a copies all steps. */
 UNIT_TEST(sender_copies_for_idle_receiver)
 {
-	size_t none = 0;
-
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
+	begin_coop();
 	rig_poll(a, 10);
 	ck_assert_uint_eq(tx_op()->wrote, tx_op()->steps);
 	ck_assert_mem_eq(got, big, LARGE);
@@ -126,17 +156,14 @@ UNIT_TEST(sender_copies_for_idle_receiver)
 
 UNIT_TEST(both_ends_copy_in_turn)
 {
-	size_t one, none = 0;
 	uint32_t i;
 
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
+	begin_coop();
 	near_poll(a->port, a->port->sink);
 	ck_assert_uint_gt(tx_op()->wrote, 0);
 	ck_assert_uint_lt(tx_op()->wrote, tx_op()->steps);
 	for (i = 0; rx_op()->state == NEAR_RX_COOP; i++) {
-		one = 1;
-		near_rx_step(b->port, &rx_op()->link, &one);
+		step(1);
 		ck_assert_uint_lt(i, 1000);
 	}
 	ck_assert_uint_gt(rx_op()->sender_steps, 0);
@@ -149,10 +176,7 @@ UNIT_TEST(both_ends_copy_in_turn)
  */
 UNIT_TEST(receiver_reads_failed_step)
 {
-	size_t none = 0;
-
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
+	begin_coop();
 	while (tx_op()->state != NEAR_TX_COOP)
 		near_poll(a->port, a->port->sink);
 	tx_op()->there = 64;
@@ -167,16 +191,10 @@ UNIT_TEST(receiver_reads_failed_step)
  */
 UNIT_TEST(unreadable_message_uses_fragments)
 {
-	size_t none = 0, one = 1;
-	uint32_t claimed;
-
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
-	claimed = near_coop_take(rx_op()->peer->ring->rx.ctl,
-				 rx_op()->peer->round, rx_op()->steps, true);
-	ck_assert_uint_eq(claimed, 0);
+	begin_coop();
+	ck_assert_int_eq(take_step(), 0);
 	rx_op()->rndv.addr = 64;
-	near_rx_step(b->port, &rx_op()->link, &one);
+	step(1);
 	rig_poll(b, 100);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_RUNNING);
 	near_coop_wrote(rx_op()->peer->ring->rx.ctl, rx_op()->peer->round, 0,
@@ -192,29 +210,19 @@ UNIT_TEST(unreadable_message_uses_fragments)
  */
 UNIT_TEST(closing_receiver_waits_for_writer)
 {
-	struct near_ctl *ctl;
+	bool written;
 	uint64_t start_ms;
-	size_t none = 0;
 	pid_t writer;
 
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
-	ctl = rx_op()->peer->ring->rx.ctl;
-	near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	begin_coop();
+	take_step();
 	start_ms = duo_now_ms();
-	writer = fork();
-	if (!writer) {
-		usleep(100000);
-		near_coop_wrote(ctl, rx_op()->peer->round, 1, false);
-		_exit(0);
-	}
+	writer = fork_writer(&written);
 	near_ops_stop(b->port);
 	ck_assert_uint_ge(duo_now_ms() - start_ms, 90);
 	waitpid(writer, NULL, 0);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_COOP_RUNNING);
-	ck_assert_int_eq(
-		near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true),
-		-1);
+	ck_assert_int_eq(take_step(), -1);
 }
 
 /*
@@ -226,22 +234,12 @@ UNIT_TEST(disconnecting_receiver_waits_for_writer)
 {
 	bool *written = mmap(NULL, sizeof(*written), PROT_READ | PROT_WRITE,
 			     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct near_ctl *ctl;
-	size_t none = 0;
 	pid_t writer;
 
-	begin(LARGE, got);
-	near_rx_step(b->port, &rx_op()->link, &none);
-	ctl = rx_op()->peer->ring->rx.ctl;
-	near_coop_take(ctl, rx_op()->peer->round, rx_op()->steps, true);
+	begin_coop();
+	take_step();
 	near_peer_fail(b->port, rx_op()->peer);
-	writer = fork();
-	if (!writer) {
-		usleep(100000);
-		*written = true;
-		near_coop_wrote(ctl, rx_op()->peer->round, 1, false);
-		_exit(0);
-	}
+	writer = fork_writer(written);
 	rig_until(b, NULL, 3);
 	rig_ended(b, 1, RIG_RECEIVED, ECONNRESET);
 	ck_assert(__atomic_load_n(written, __ATOMIC_RELAXED));

@@ -51,15 +51,11 @@ static int fetch(struct near_peer *from, const struct near_msg *msg)
 	return receiving ? 0 : -FI_EAGAIN;
 }
 
-static void setup_as(bool onesided)
+static void setup_as(const struct fixture_attr *as)
 {
-	const struct fixture_attr as = {
-		.core = "efa", .device = true, .near = true,
-		.onesided = onesided,
-	};
 	int i;
 
-	port_setup(&as);
+	port_setup(as);
 	fake_device_open(LARGE);
 	port_region_open(FI_SEND);
 	for (i = 0; i < LARGE; i++)
@@ -74,15 +70,9 @@ static void setup_as(bool onesided)
 	port_ended = fetched;
 }
 
-static void setup(void)
-{
-	setup_as(false);
-}
-
-static void setup_onesided(void)
-{
-	setup_as(true);
-}
+FIXTURE_SETUP(setup, setup_as, .core = "efa", .device = true, .near = true);
+FIXTURE_SETUP(setup_onesided, setup_as,
+	      .core = "efa", .device = true, .near = true, .onesided = true);
 
 static void send_device(void)
 {
@@ -264,17 +254,12 @@ UNIT_LOOP(failed_device_call, 0, 2 * 8)
  */
 UNIT_LOOP(peer_fails, 0, 4)
 {
-	int i;
-
 	port_ended = NULL;
 	send_device();
 	until_announced();
 	if (_i)
 		fetch_now();
-	for (i = 0; i < _i; i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
+	poll_both(_i);
 	port_close();
 	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
 		;

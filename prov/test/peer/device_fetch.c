@@ -22,15 +22,11 @@ static int unload(const void *from, void *host, size_t len)
 	return unload_err;
 }
 
-static void setup_as(bool onesided)
+static void setup_as(const struct fixture_attr *as)
 {
-	const struct fixture_attr as = {
-		.core = "efa", .device = true, .near = true,
-		.onesided = onesided,
-	};
 	int i;
 
-	port_setup(&as);
+	port_setup(as);
 	fake_device_open(LARGE);
 	port_region_open(FI_SEND | FI_RECV);
 	for (i = 0; i < LARGE; i++)
@@ -42,15 +38,9 @@ static void setup_as(bool onesided)
 	region = (struct near_rndv) { .addr = START, .key = DEVICE_KEY };
 }
 
-static void setup(void)
-{
-	setup_as(false);
-}
-
-static void setup_onesided(void)
-{
-	setup_as(true);
-}
+FIXTURE_SETUP(setup, setup_as, .core = "efa", .device = true, .near = true);
+FIXTURE_SETUP(setup_onesided, setup_as,
+	      .core = "efa", .device = true, .near = true, .onesided = true);
 
 static void add_region(bool mapped)
 {
@@ -87,16 +77,6 @@ static void expect_bytes(const char *at, size_t len)
 	ck_assert_mem_eq(at, theirs_now(), len);
 }
 
-static void poll_both(void)
-{
-	int i;
-
-	for (i = 0; i < 20; i++) {
-		near_poll(rig.port, &rig_sink);
-		poll_cq(1);
-	}
-}
-
 /* Asserts the numbers of fetches, mapped fetches, and copies by the peer. */
 static void paths(uint64_t fetches, uint64_t mapped, int copies)
 {
@@ -108,7 +88,7 @@ static void paths(uint64_t fetches, uint64_t mapped, int copies)
 /* Asserts that the peer's send ended with err and that nothing is pending. */
 static void expect_ended(int err)
 {
-	poll_both();
+	poll_both(20);
 	ck_assert_int_eq(rig.sent, 1);
 	ck_assert_int_eq(rig.err, err);
 	ck_assert_uint_eq(fixture_ep()->pool.live, 0);
@@ -131,7 +111,7 @@ UNIT_LOOP(message_is_fetched, 0, 8)
 					  FI_ADDR_UNSPEC, TAG, 0, &context), 0);
 	announce(NEAR_TAGGED, LEN);
 	if (late) {
-		poll_both();
+		poll_both(20);
 		post_device(LEN);
 	}
 	ck_assert_uint_eq(both_entry(&context).len, LEN);
@@ -173,7 +153,7 @@ UNIT_LOOP(several_buffers_fetch, 0, 4)
 					   &context), 0);
 	announce(NEAR_TAGGED, LEN);
 	if (_i & 2) {
-		poll_both();
+		poll_both(20);
 		ck_assert_int_eq(fi_trecvv(fx.ep, iov, desc, 3, peer, TAG, 0,
 					   &context), 0);
 	}
@@ -196,7 +176,7 @@ UNIT_LOOP(truncated_message_is_fetched, 0, 4)
 		post_device(NEAR_END);
 	announce(NEAR_TAGGED, LEN);
 	if (late) {
-		poll_both();
+		poll_both(20);
 		post_device(NEAR_END);
 	}
 	ck_assert_uint_eq(both_error(&context, FI_ETRUNC).olen,
@@ -208,17 +188,11 @@ UNIT_LOOP(truncated_message_is_fetched, 0, 4)
 
 UNIT_LOOP(multi_receive_fetches, 0, 2)
 {
-	const struct iovec iov = { fake.device.base, LARGE / 2 };
-	void *desc = fi_mr_desc(mr);
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
-		.context = &context,
-	};
 	struct fi_cq_tagged_entry entry;
 	int i;
 
 	add_region(_i);
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	post_multi(&context, fake.device.base, LARGE / 2, fi_mr_desc(mr), peer);
 	for (i = 0; i < 2; i++)
 		announce(0, 20000);
 	for (i = 0; i < 2; i++) {
@@ -226,7 +200,7 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 		ck_assert_ptr_eq(entry.buf, fake.device.base + 20000 * i);
 		expect_bytes(fake.device.shadow + 20000 * i, 20000);
 	}
-	poll_both();
+	poll_both(20);
 	ck_assert_int_eq(rig.sent, 2);
 	paths(2, 2 * _i, 0);
 }
@@ -239,7 +213,7 @@ UNIT_TEST(canceled_receive_fetches_nothing)
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &context), 0);
 	both_error(&context, FI_ECANCELED);
 	announce(NEAR_TAGGED, LEN);
-	poll_both();
+	poll_both(20);
 	paths(0, 0, 0);
 	ck_assert_int_eq(rig.sent, 0);
 	post_device(LEN);
@@ -260,7 +234,7 @@ UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 
 	add_region(true);
 	announce(NEAR_TAGGED, LEN);
-	poll_both();
+	poll_both(20);
 	ck_assert_int_eq(fi_trecvmsg(fx.ep, &msg, FI_PEEK | FI_CLAIM), 0);
 	ck_assert_uint_eq(both_entry(&claim).len, LEN);
 	msg.msg_iov = &iov;
@@ -318,15 +292,10 @@ UNIT_LOOP(message_falls_back, 0, 2 * 5)
 
 UNIT_LOOP(closed_region_falls_back, 0, 8)
 {
-	int i;
-
 	add_region(false);
 	post_device(LEN);
 	announce(NEAR_TAGGED, LEN);
-	for (i = 0; i < _i; i++) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
+	poll_both(_i);
 	port_remove_device();
 	both_entry(&context);
 	expect_bytes(fake.device.shadow, LEN);
@@ -386,10 +355,7 @@ static void begin_fetch(bool mapped, int polls)
 	fake.device.polls = 8;
 	post_device(LEN);
 	announce(NEAR_TAGGED, LEN);
-	while (polls--) {
-		poll_cq(1);
-		near_poll(rig.port, &rig_sink);
-	}
+	poll_both(polls);
 }
 
 UNIT_LOOP(region_of_fetch_stays_open, 0, 2)

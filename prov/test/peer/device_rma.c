@@ -157,10 +157,16 @@ static void device_path(const char *begin)
 	ck_assert_ptr_null(ops->device_path(fx.ep, 1 << 20));
 }
 
-static void write_mapped(void)
+/* Starts a write from device memory to the peer's device memory. */
+static void start_write(void)
 {
 	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
 				  peer, START + 8, DEVICE_KEY, &context), 0);
+}
+
+static void write_device(void)
+{
+	start_write();
 	ended(FI_RMA | FI_WRITE);
 }
 
@@ -197,8 +203,8 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	port_add_device("fake");
 	device_path(NULL);
 	memset(fake.device.shadow, 7, 64);
-	write_mapped();
-	write_mapped();
+	write_device();
+	write_device();
 	ck_assert_mem_eq(theirs_at, fake.device.shadow, 64);
 	ck_assert_int_eq(theirs_at[-1], 5);
 	ck_assert_int_eq(theirs_at[64], 5);
@@ -236,8 +242,7 @@ UNIT_LOOP(region_in_use_stays_open, 0, 2)
 	port_region_again();
 	port_add_device(_i ? "other" : "fake");
 	fake.device.polls = 8;
-	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
-				  peer, START + 8, DEVICE_KEY, &context), 0);
+	start_write();
 	ck_assert_int_eq(fi_close(&first->fid), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), -FI_EBUSY);
 	ended(FI_RMA | FI_WRITE);
@@ -405,9 +410,7 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 {
 	port_add_device("other");
 	duo_params.gpu_ipc = _i;
-	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 64, fi_mr_desc(mr),
-				  peer, START + 8, DEVICE_KEY, &context), 0);
-	ended(FI_RMA | FI_WRITE);
+	write_device();
 	ck_assert_int_eq(fake.device.map_calls, _i);
 	device_path(_i ? "host memory: CUDA" : "host memory: GPU_IPC");
 	ck_assert_uint_eq(stats_now().device_rma_ops, 1);
@@ -452,7 +455,7 @@ UNIT_TEST(statistics_have_each_way)
 	char text[4096] = "";
 
 	port_add_device("fake");
-	write_mapped();
+	write_device();
 	ck_assert_int_eq(pipe(end), 0);
 	duo_params.stats = 1;
 	dup2(end[1], STDERR_FILENO);

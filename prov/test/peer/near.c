@@ -76,10 +76,7 @@ UNIT_LOOP(large_message_is_received, 0, 2)
 		rig_send_large(NEAR_TAGGED);
 	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
 	ck_assert_mem_eq(got, large, LARGE);
-	while (!rig.sent) {
-		near_poll(rig.port, &rig_sink);
-		poll_cq(1);
-	}
+	until_sent();
 }
 
 /*
@@ -204,10 +201,7 @@ UNIT_TEST(peeked_message_is_discarded)
 	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer,
 				    FI_PEEK | FI_DISCARD), 0);
 	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
-	while (!rig.sent) {
-		near_poll(rig.port, &rig_sink);
-		poll_cq(1);
-	}
+	until_sent();
 	ck_assert_int_eq(rig.err, 0);
 }
 
@@ -218,15 +212,10 @@ UNIT_TEST(peeked_message_is_discarded)
 UNIT_TEST(buffers_are_filled_in_order)
 {
 	static char buf[2 * LARGE];
-	const struct iovec iov = { buf, sizeof(buf) };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = peer,
-		.context = &slot,
-	};
 	const struct near_msg small = { .payload = "small", .len = 5 };
 	struct fi_cq_tagged_entry entry;
 
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	post_multi(&slot, buf, sizeof(buf), NULL, peer);
 	rig_send_large(0);
 	ck_assert_int_eq(near_send(rig.port, rig.us, &small), 0);
 	entry = both_entry(&slot);
@@ -244,13 +233,8 @@ UNIT_TEST(buffers_are_filled_in_order)
 UNIT_TEST(remainder_without_memory_fails)
 {
 	struct duo_ep *ep = fixture_ep();
-	const struct iovec iov = { got, 128 };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC,
-		.context = &slot,
-	};
 
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	post_multi(&slot, got, 128, NULL, FI_ADDR_UNSPEC);
 	ck_assert_int_eq(duo_lazy_flush(ep), 0);
 	fake.core.hold = true;
 	fake_core_arrive(DUO_MSG, peer, 0, "far");
@@ -421,10 +405,7 @@ UNIT_TEST(peer_with_shm_uses_core)
  */
 UNIT_TEST(late_insert_resolves_source)
 {
-	struct near_addr addr;
-
-	near_address(rig.port, &addr);
-	rig_publish(DUO_TRANSPORT_NEAR, &addr);
+	rig_publish_port();
 	rig_send("early");
 	poll_cq(2);
 	peer = peer_insert(PEER);

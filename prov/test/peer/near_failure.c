@@ -36,6 +36,14 @@ static void until_error(void)
 		;
 }
 
+/* Receives a first message from the peer. */
+static void recv_first(void)
+{
+	post_recv(&slot, peer, TAG);
+	rig_send("first");
+	both_entry(&slot);
+}
+
 static void expect_reset(void *context)
 {
 	struct fi_cq_err_entry entry = expect_error(context, FI_ECONNRESET);
@@ -56,9 +64,7 @@ UNIT_TEST(failed_peer_ends_operations)
 {
 	enum fi_duo_reason reason;
 
-	post_recv(&slot, peer, TAG);
-	rig_send("first");
-	both_entry(&slot);
+	recv_first();
 	rig_send_large(NEAR_TAGGED);	/* stays pending until the peer fails */
 	poll_cq(2);
 	post_recv(&slot, peer, TAG + 1);
@@ -152,14 +158,9 @@ UNIT_TEST(error_of_matched_receive_has_data)
 UNIT_TEST(failed_peer_releases_multi_receive)
 {
 	static char buf[2 * LARGE];
-	const struct iovec iov = { buf, sizeof(buf) };
-	const struct fi_msg msg = {
-		.msg_iov = &iov, .iov_count = 1, .addr = peer,
-		.context = &slot,
-	};
 
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, peer), 0);
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	post_multi(&slot, buf, sizeof(buf), NULL, peer);
 	poll_cq(2 * LAZY_POLLS);
 	rig_end();
 	until_error();
@@ -186,18 +187,11 @@ UNIT_TEST(discarded_message_of_failed_peer_has_no_error)
 
 UNIT_TEST(held_messages_keep_their_source)
 {
-	const struct near_attr attr = { .sink = &rig_sink,
-					.memory = NEAR_MEMORY };
 	struct near_port *sender;
-	struct near_addr ours;
 	struct near_peer *us;
 
-	post_recv(&slot, peer, TAG);
-	rig_send("first");
-	both_entry(&slot);
-	near_address(fixture_ep()->near->port, &ours);
-	ck_assert_int_eq(near_open(&sender, &attr), 0);
-	ck_assert_int_eq(near_peer_get(sender, &ours, &us), 0);
+	recv_first();
+	sender = rig_open_port(&us);
 	fixture_ep()->near->port->tick_at = fixture_ep()->near->port->polls + 1;
 	post_recv(&slot, peer, TAG);
 	ck_assert_int_eq(near_send(sender, us, &(struct near_msg) {
@@ -272,9 +266,7 @@ UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
  */
 UNIT_TEST(receive_after_failure_ends)
 {
-	post_recv(&slot, peer, TAG);
-	rig_send("first");
-	both_entry(&slot);
+	recv_first();
 	rig_exits();
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
 	post_recv(&slot, peer, TAG);
@@ -291,12 +283,9 @@ UNIT_CASE("unknown peer", setup_unknown, near_teardown);
  */
 UNIT_LOOP(receive_after_failure_of_unknown_peer_ends, 0, 2)
 {
-	struct near_addr addr;
-
 	if (_i) {
-		near_address(rig.port, &addr);
 		peer = peer_insert(PEER);
-		rig_publish(DUO_TRANSPORT_NEAR, &addr);
+		rig_publish_port();
 	}
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
 	rig_send("first");
@@ -347,9 +336,7 @@ static void publish_exited(uint64_t core_addr)
  */
 UNIT_TEST(new_address_with_same_fi_addr_may_be_received)
 {
-	post_recv(&slot, peer, TAG);
-	rig_send("first");
-	both_entry(&slot);
+	recv_first();
 	rig_exits();
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
 	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
@@ -388,19 +375,11 @@ UNIT_TEST(message_before_failure_gets_source)
 	ck_assert_str_eq(slot.buf, "second");
 }
 
-static void setup_local(void)
-{
-	near_setup_alone();
-	near_publish();
-}
-
-UNIT_CASE("only local", setup_local, near_teardown);
+UNIT_CASE("only local", near_setup, near_teardown);
 
 UNIT_TEST(failed_peer_leaves_core_unused)
 {
-	post_recv(&slot, peer, TAG);
-	rig_send("first");
-	both_entry(&slot);
+	recv_first();
 	post_recv(&slot, peer, TAG);
 	ck_assert_int_eq(fake.core.polls, 0);
 	rig_end();

@@ -24,15 +24,11 @@ static struct slot slot;
 /* Publishes and inserts the peer. "listens": a socket is beside its record. */
 static void connect_far(bool listens)
 {
-	struct near_addr addr;
-
 	rig.port->addr.pid_ns++;
-	near_address(rig.port, &addr);
 	if (listens)
 		ck_assert_int_eq(near_listen(rig.port,
 					     fixture_ep()->publication.dir), 0);
-	rig_publish(DUO_TRANSPORT_NEAR, &addr);
-	peer = peer_insert(PEER);
+	near_publish();
 }
 
 /*

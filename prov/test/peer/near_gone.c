@@ -11,27 +11,7 @@
 
 static struct slot slot;
 
-static void setup_local(void)
-{
-	near_setup_alone();
-	near_publish();
-}
-
-UNIT_CASE("only local", setup_local, near_teardown);
-
-/* Opens a port that is not in the registry. Stores its peer fx.ep in *us. */
-static struct near_port *stranger(struct near_peer **us)
-{
-	const struct near_attr attr = { .sink = &rig_sink,
-					.memory = NEAR_MEMORY };
-	struct near_port *port;
-	struct near_addr ours;
-
-	ck_assert_int_eq(near_open(&port, &attr), 0);
-	near_address(fixture_ep()->near->port, &ours);
-	ck_assert_int_eq(near_peer_get(port, &ours, us), 0);
-	return port;
-}
+UNIT_CASE("only local", near_setup, near_teardown);
 
 /* Sends a message to fx.ep and reads fx.cq until it is unexpected. */
 static void until_unexpected(struct near_port *from, struct near_peer *us,
@@ -54,9 +34,6 @@ static void until_unexpected(struct near_port *from, struct near_peer *us,
  */
 UNIT_TEST(gone_peer_is_freed_while_another_fails)
 {
-	const struct iovec iov = { got, 12 };
-	const struct fi_msg msg = { .msg_iov = &iov, .iov_count = 1,
-				    .addr = FI_ADDR_UNSPEC, .context = got };
 	struct near_port *port = fixture_ep()->near->port, *failing, *gone;
 	struct near_peer *us[2];
 	size_t min = 8;
@@ -67,13 +44,13 @@ UNIT_TEST(gone_peer_is_freed_while_another_fails)
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
 	both_entry(&slot);
-	failing = stranger(&us[0]);
+	failing = rig_open_port(&us[0]);
 	until_unexpected(failing, us[0], NEAR_TAGGED);
-	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
+	post_multi(got, got, 12, NULL, FI_ADDR_UNSPEC);
 	poll_cq(2 * LAZY_POLLS);
 	fake.core.hold = true;
 	fake_core_arrive(DUO_MSG, 0, 0, "far!");
-	gone = stranger(&us[1]);
+	gone = rig_open_port(&us[1]);
 	until_unexpected(gone, us[1], 0);
 	near_close(gone);
 	while (fixture_ep()->near->peer[2]->state != NEAR_PEER_GONE)
