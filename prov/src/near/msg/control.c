@@ -79,28 +79,29 @@ static int near_control_resize(struct near_port *port,
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
-	switch (word >> NEAR_WORD_KIND & 0xf) {
+	enum near_kind kind = word >> NEAR_WORD_KIND & 0xf;
+
+	switch (kind) {
 	case NEAR_KIND_CTS:
 	case NEAR_KIND_ACK:
 	case NEAR_KIND_COOP:
-		return near_control_answer(port, ring, slot,
-					   word >> NEAR_WORD_KIND & 0xf);
+		return near_control_answer(port, ring, slot, kind);
 	case NEAR_KIND_FRAG:
 		return near_control_frag(port, ring, slot, word);
 	case NEAR_KIND_RESIZE:
 		return near_control_resize(port, ring, slot);
 	case NEAR_KIND_RMA:
-		if (!port->onesided)
-			break;
-		return port->onesided->request(port, ring, slot, word);
+		if (port->onesided)
+			return port->onesided->request(port, ring, slot, word);
+		break;
 	case NEAR_KIND_ANSWER:
-		if (!port->onesided)
-			break;
-		return port->onesided->answered(port, ring, slot);
+		if (port->onesided)
+			return port->onesided->answered(port, ring, slot);
+		break;
 	default:
 		break;
 	}
-	near_rx_ring_broken(port, ring, "kind", word >> NEAR_WORD_KIND & 0xf);
+	near_rx_ring_broken(port, ring, "kind", kind);
 	return -EPROTO;
 }
 

@@ -2,13 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: sender and receiver copy parts of a large message, called
- * steps, at the same time. The receiver reads steps from the first on, and the
- * sender writes steps from the last on, until all are taken. A busy end takes
- * fewer steps.
- *
- * Each copy has a number greater than 0, its round. Round 0 means no copy.
- * near_ctl has the state of one copy, so a ring has at most one at a time.
+ * Cooperative copy: docs/near/protocol.md. Each copy has a number greater than
+ * 0, its round. Round 0 means no copy. near_ctl has the state of one copy, so a
+ * ring has at most one at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -118,11 +114,10 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 
 /*
  * True if the sender writes no more steps: it has written all steps that it has
- * taken, or a write has failed. sender_steps: number of steps that the sender
- * has taken, from near_coop_end(). Stores in *steps the number of steps that
- * the sender has written. After a call that returns true, the receiver must
- * read all other steps of the message. Message passing: pairs with the release
- * in near_coop_wrote().
+ * taken, or a write has failed. sender_steps: result of near_coop_end(). Stores
+ * in *steps the number of steps that the sender has written. The receiver must
+ * read all other steps. Message passing: pairs with the release in
+ * near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

@@ -209,10 +209,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/*
- * Sets the fields of msg that near_rx_ring_header() does not set, from an RTS
- * slot.
- */
+/* The same from an RTS slot */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {

@@ -1,22 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Rendezvous: a slot RTS announces a large message. When the message has
- * matched a receive, the receiver chooses one of three schemes:
- *
- * - Single copy: the receiver reads the sender's memory.
- * - Cooperative copy, for long messages: the receiver sends COOP, and both ends
- *   copy (msg/coop.h).
- * - Fragments, if the receiver cannot read the sender's memory: the receiver
- *   sends CTS, and the sender sends slots FRAG, with data in the data ring.
- *
- * Device memory: instead of a scheme, the receiver's embedder uses a fetch, an
- * RMA read of the message by near_rma(): see near_recv_begin().
- *
- * When the receiver has the whole message, it sends an ACK. Each poll copies at
- * most NEAR_STEP bytes in each direction.
- */
+/* Large messages, which use rendezvous: docs/near/protocol.md. */
 #ifndef NEAR_PROTO_LARGE_H
 #define NEAR_PROTO_LARGE_H
 
@@ -26,10 +11,7 @@
 /* longest wait for a peer that still writes to a local buffer, ms */
 #define NEAR_STOP_MS 1000
 
-/*
- * limit of the bytes of large messages that a poll sends; also the limit of
- * those that it receives
- */
+/* bytes of large messages that a poll copies at most, in each direction */
 #define NEAR_STEP (512u << 10)
 #define NEAR_FRAG (16u << 10)	/* length of the longest fragment, bytes */
 
@@ -54,7 +36,7 @@ struct near_tx_op {
 	/* Cooperative copy: the fields up to `wrote`, valid after a COOP. */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
-	uint32_t round;		/* round of the copy, from the slot COOP */
+	uint32_t round;
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
 	uint32_t wrote;	/* number of steps that the sender has written */
@@ -63,11 +45,7 @@ struct near_tx_op {
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
-	/*
-	 * memory that near_tx_end() frees: near_large.owned, or a copy of the
-	 * message; NULL: none
-	 */
-	void *copy;
+	void *copy;	/* memory that near_tx_end() frees; NULL: none */
 	void *cookie;
 };
 
@@ -86,7 +64,6 @@ enum near_rx_state {
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
 	NEAR_RX_FETCHING,	/* the embedder fetches; in no list */
-	NEAR_RX_FAILED,		/* the sender has failed; op must end */
 };
 
 /* The receiver's operation for a large message. */
@@ -105,14 +82,12 @@ struct near_rx_op {
 	 */
 	size_t stop;
 	size_t done;		/* bytes copied to iov by the receiver */
-	uint32_t step;		/* cooperative copy: bytes of a step */
-	uint32_t steps;		/* cooperative copy: number of steps */
-	/*
-	 * number of steps that the sender has taken: it has written them, or
-	 * still writes one of them; set by near_rx_coop_end()
-	 */
+	/* Cooperative copy: the fields up to `failed`. */
+	uint32_t step;		/* bytes of a step */
+	uint32_t steps;		/* number of steps */
+	/* steps that the sender has taken; set by near_rx_coop_end() */
 	uint32_t sender_steps;
-	bool failed;	/* in a cooperative copy, a read has failed */
+	bool failed;		/* a read has failed */
 	void *cookie;
 };
 
@@ -154,7 +129,7 @@ static inline bool near_read_take(struct near_port *port, size_t len)
 	return true;
 }
 
-/* msg/control.c: slow path of near_control_slot() */
+/* Slow path of near_control_slot(). */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
@@ -199,7 +174,7 @@ bool near_tx_step(struct near_port *port, struct near_link *link,
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* large_coop.c: continues a cooperative copy, at the sender */
+/* Continues a cooperative copy, at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
 /* If op is in a cooperative copy, makes the sender write no more steps. */
@@ -253,7 +228,7 @@ void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
  * until then, the sender can still write to the buffer later.
  */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms);
-/* large_coop.c: implements near_messages.stop() */
+/* near_messages.stop() */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_PROTO_LARGE_H */

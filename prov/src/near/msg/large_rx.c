@@ -11,9 +11,9 @@
 
 /*
  * True if a cooperative copy is possible, and should be faster than a single
- * copy. False for short messages: the receiver would finish before the sender
- * can join. False while this port sends large messages to any peer: the other
- * ports are then probably busy with copies, too (docs/near/protocol.md).
+ * copy. It is slower for short messages, because the sender would join too
+ * late, and while this port sends large messages, because the other ports are
+ * then probably busy with copies, too.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -67,8 +67,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 	if (count)
 		memcpy(op->iov, iov, count * sizeof(*iov));
 	op->stop = op->len = len < space ? len : space;
-	op->state = peer->state >= NEAR_PEER_CLOSED_OFF ?
-		    NEAR_RX_FAILED : near_rx_first_state(port, op);
+	op->state = near_rx_first_state(port, op);
 	if (op->state == NEAR_RX_COOP_PENDING && peer->coop_op) {
 		near_list_append(&peer->waiting, &op->link);
 		return 0;
@@ -114,13 +113,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * A message may be complete before earlier messages, whose fragments still
- * arrive. So the embedder must complete receives that share a buffer
- * (FI_MULTI_RECV) in the order of their messages.
- *
- * The function gets the slot for the ACK before the copy, so that it copies
- * only if a slot is free. The copy publishes no slots, so this slot is still
- * free afterwards.
+ * The message may be complete before earlier ones, whose fragments still
+ * arrive. The function gets the slot for the ACK before the copy, so that it
+ * copies only if a slot is free. The copy publishes no slots, so this slot is
+ * still free afterwards.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -270,22 +266,8 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 	op->iov[0] = (struct iovec) { buf, len };
 	op->iov_count = 1;
 	op->stop = op->len = len;
-	op->state = op->peer->state >= NEAR_PEER_CLOSED_OFF ? NEAR_RX_FAILED :
-							      NEAR_RX_CTS;
+	op->state = NEAR_RX_CTS;
 	near_port_work(port, &port->receiving, &op->link);
-}
-
-/*
- * Handles a failed sender. True: op is freed. False: near still delivers the
- * sender's messages (near_peer.draining); near_ops_fail() will end op.
- */
-static bool near_rx_stop_reading(struct near_port *port, struct near_rx_op *op)
-{
-	if (op->peer->state < NEAR_PEER_CLOSED_OFF)
-		return false;
-	near_list_remove(&op->link);
-	near_rx_end(port, op, ECONNRESET);
-	return true;
 }
 
 bool near_rx_step(struct near_port *port, struct near_link *link,
@@ -293,8 +275,14 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 {
 	struct near_rx_op *op = near_container(link, struct near_rx_op, link);
 
-	if (op->state == NEAR_RX_FAILED || !near_peer_alive(port, op->peer))
-		return near_rx_stop_reading(port, op);
+	if (op->peer->state >= NEAR_PEER_CLOSED_OFF) {
+		near_list_remove(&op->link);
+		near_rx_end(port, op, ECONNRESET);
+		return true;
+	}
+	/* if the sender has failed, near_ops_fail() will end op */
+	if (!near_peer_alive(port, op->peer))
+		return false;
 	if (op->state >= NEAR_RX_COOP_PENDING &&
 	    op->state <= NEAR_RX_COOP_RUNNING)
 		near_rx_coop(port, op, budget);
