@@ -2,15 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copying from and to the memory of a device. near
- * itself accesses only host memory. By these copies, near carries messages and
- * RMA of device memory, too. "Descriptor" is that of fi_mr_desc(3), which the
- * core assigns. A buffer is device memory if its descriptor is that of a region
- * of device memory (duo_device_find()). Host buffers may have descriptors, too.
- *
- * Copies for RMA, and for messages that the receiver fetches by RMA, are
- * asynchronous. Copies for other messages end before duo_device_out() or _in()
- * returns.
+ * Device memory (FI_HMEM): copying from and to the memory of a device, for near
+ * (docs/objects.md). "Descriptor" is that of fi_mr_desc(3), which the core
+ * assigns. A buffer is device memory if its descriptor is that of a region of
+ * device memory (duo_device_find()). Host buffers may have descriptors, too.
  *
  * A copy must not wait for the application's work on the device, because that
  * might be a deadlock: a thread may hold the domain's lock while it waits for

@@ -169,11 +169,8 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/*
-	 * NULL, except in the provider near: there fi_endpoint() creates this
-	 * struct, and fi_enable() copies the pointer to `near`
-	 */
-	struct duo_near *near_named;
+	/* `near` points to this struct from fi_enable() on; NULL: none */
+	struct duo_near *near_opened;
 	/* NULL: no local side, or the local transport is not shm */
 	struct duo_shm *shm;
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */

@@ -2,15 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local transports, which carry messages within a host: near (transport/near)
- * and libfabric's shm (shm/). Upper layers call them through duo_transport;
- * only near's fast paths are called directly. Two endpoints use a transport
- * only if the records of both contain its enum duo_transport_kind.
+ * Local transports: near (transport/near) and libfabric's shm (shm/). Upper
+ * layers call them through duo_transport; only near's fast paths are called
+ * directly. Two endpoints use a transport only if the records of both contain
+ * its enum duo_transport_kind.
  *
- * The part of an endpoint that belongs to the transport is its *local side*.
- * Messages and completions arrive in polls.
- *
- * Cost: an indirect call per poll and send. Locks that the caller must hold:
+ * Locks that the caller must hold:
  * - open(), enable(), count(), close(): all locks of the domain. Exception:
  *   fi_endpoint calls open() without a lock, as no other thread has the
  *   endpoint yet.
@@ -73,7 +70,10 @@ struct duo_transport {
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
-	/* Opens the local side. Stores its peer_name in ep->publication. */
+	/*
+	 * Opens the endpoint's local side. Stores its peer_name in
+	 * ep->publication. An error requires close(), too.
+	 */
 	int (*open)(struct duo_ep *ep);
 	/*
 	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
@@ -103,16 +103,12 @@ struct duo_transport {
 	 * arm() is NULL.
 	 */
 	bool (*woken)(struct duo_ep *ep);
-	/*
-	 * Polls, so that pending operations can end. fi_close calls this before
-	 * close().
-	 */
+	/* Polls before close(), so that pending operations can end. */
 	void (*drain)(struct duo_ep *ep);
-	/* Closes the local side. An error of open() requires this call, too. */
 	void (*close)(struct duo_ep *ep);
 	/*
 	 * Starts to receive rx, an arrived message, into the buffers of recv.
-	 * Returns 0 or -errno. An error changes nothing.
+	 * Returns 0; or -errno, and has changed nothing.
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
@@ -120,11 +116,9 @@ struct duo_transport {
 	 * log messages. Returns the peer index, which is the same at each call;
 	 * FI_ADDR_NOTAVAIL: not reachable, and *reason is the cause.
 	 *
-	 * *reason must be FI_DUO_OK before the call. If the function has
-	 * returned an index, *reason is
-	 * - FI_DUO_OK: sends to the peer may use this transport
-	 * - another value: sends to the peer must use the core, but the peer
-	 *   may send over this transport
+	 * *reason must be FI_DUO_OK before the call. If it changes although the
+	 * function returns an index, sends to the peer must use the core, but
+	 * the peer may send over this transport.
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);

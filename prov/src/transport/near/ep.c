@@ -47,19 +47,10 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/* Sets the fields that depend on the endpoint's flags, CQs and counters. */
-static void duo_near_describe(struct duo_near *near)
-{
-	struct duo_ep *ep = near->ep;
-
-	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
-	near->tx_reports = !ep->tx_cq->hidden &&
-			   (near->tx_all || ep->tx.op_flags & FI_COMPLETION);
-	near->msg_order = ep->tx.order;
-	duo_near_onesided_start(ep);
-}
-
-/* Opens the port, and stores its address for the registry record. */
+/*
+ * Opens the port, and stores its address for the registry record. ep->near
+ * stays NULL until fi_enable, so that no thread polls the port before.
+ */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -72,46 +63,30 @@ static int duo_near_open(struct duo_ep *ep)
 		.timeout_ms =
 			ep->core.carries_nothing ? 0 : DUO_NEAR_TIMEOUT_MS,
 	};
+	struct duo_near *near = duo_near_alloc(ep);
 	struct near_addr addr;
 	int ret;
 
-	ep->near = duo_near_alloc(ep);
-	if (!ep->near)
+	if (!near)
 		return -FI_ENOMEM;
-	ret = near_open(&ep->near->port, &attr);
+	ret = near_open(&near->port, &attr);
 	if (ret) {
-		free(ep->near);
-		ep->near = NULL;
+		free(near);
 		return ret;
 	}
-	ret = duo_near_onesided_open(ep);
+	ep->near_opened = near;
+	ret = duo_near_onesided_open(near);
 	if (ret)
 		return ret;
-	near_address(ep->near->port, &addr);
+	near_address(near->port, &addr);
 	memset(ep->publication.peer_name, 0, DUO_TRANSPORT_NAME_MAX);
 	memcpy(ep->publication.peer_name, &addr, sizeof(addr));
 	ep->publication.peer = DUO_TRANSPORT_NEAR;
 	ep->publication.any_pid_ns = true;
 	/* in the provider near, peers may connect before fi_enable */
-	if (ep->core.carries_nothing) {
-		near_listen(ep->near->port, -1);
-		ep->near_named = ep->near;
-		ep->near = NULL;
-	}
+	if (ep->core.carries_nothing)
+		near_listen(near->port, -1);
 	return 0;
-}
-
-/* In the provider near, sets ep->near, which is NULL until fi_enable. */
-static void duo_near_show(struct duo_ep *ep)
-{
-	if (ep->near_named)
-		ep->near = ep->near_named;
-}
-
-static void duo_near_hide(struct duo_ep *ep)
-{
-	if (ep->near_named)
-		ep->near = NULL;
 }
 
 /* Adds the port's file descriptor to the wait object, if there is one. */
@@ -129,24 +104,39 @@ static int duo_near_count(const struct duo_cntr_bind *bind)
 
 static int duo_near_enable(struct duo_ep *ep)
 {
+	struct duo_near *near = ep->near_opened;
 	int ret;
 
-	duo_near_show(ep);
+	ep->near = near;
 	ret = duo_near_wait(ep, &ep->tx_cq->waiter);
 	if (!ret)
 		ret = duo_near_wait(ep, &ep->rx_cq->waiter);
 	if (ret) {
-		duo_near_hide(ep);
+		ep->near = NULL;
 		return ret;
 	}
 	/* ignores errors: they affect only peers that require an fd exchange */
 	if (!ep->core.carries_nothing)
-		near_listen(ep->near->port, ep->publication.dir);
-	duo_near_describe(ep->near);
-	ep->path_ep[FI_DUO_LOCAL] = &ep->near->fid;
+		near_listen(near->port, ep->publication.dir);
+	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
+	near->tx_reports = !ep->tx_cq->hidden &&
+			   (near->tx_all || ep->tx.op_flags & FI_COMPLETION);
+	near->msg_order = ep->tx.order;
+	duo_near_onesided_start(ep);
+	ep->path_ep[FI_DUO_LOCAL] = &near->fid;
 	/* threads that already sleep on the CQs must arm the new port */
 	duo_ep_wake_sleepers(ep);
 	return 0;
+}
+
+static int duo_near_arm(struct duo_ep *ep)
+{
+	return ep->near ? near_arm(ep->near->port) : 0;
+}
+
+static bool duo_near_woken(struct duo_ep *ep)
+{
+	return ep->near && near_woken(ep->near->port);
 }
 
 static bool duo_near_oversubscribed(const struct duo_ep *ep, size_t endpoints)
@@ -165,18 +155,17 @@ static void duo_near_drain(struct duo_ep *ep)
 
 static void duo_near_close(struct duo_ep *ep)
 {
-	struct duo_near *near;
+	struct duo_near *near = ep->near_opened;
 
-	duo_near_show(ep);
-	near = ep->near;
 	if (!near)
 		return;
+	ep->near = near;	/* near_close() calls the sink */
 	duo_near_drop_all(near);
 	near_close(near->port);
 	duo_blocks_fini(&near->blocks);
 	near_pool_fini(&near->sends);
 	ep->path_ep[FI_DUO_LOCAL] = NULL;
-	ep->near = ep->near_named = NULL;
+	ep->near = ep->near_opened = NULL;
 	free(near);
 }
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near: see docs/near/design.md. The caller must
- * hold the lock of the group. Cost: 36 KiB per endpoint, and near's memory.
+ * An endpoint's local side over near. The caller of these functions must hold
+ * the lock of the group. Cost: 36 KiB per endpoint, and near's memory.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -19,19 +19,17 @@
 #define DUO_NEAR_QUEUE 1024
 
 /*
- * ep->near points to this struct from fi_enable to fi_close. In the provider
- * near, fi_endpoint creates the struct, because the port's address is the
- * endpoint's address. Until fi_enable, only ep->near_named points to the
- * struct, and no thread polls the port.
+ * fi_enable creates this struct. In the provider near, fi_endpoint creates it,
+ * because the port's address is the endpoint's address.
  */
 struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;	/* true: all sends except injects have completions */
+	bool tx_all;	/* all sends except injects have completions */
 	/*
-	 * true: the CQ is not hidden, and gets a completion from each call
-	 * without a flags argument, except injects
+	 * the CQ is not hidden, and gets a completion from each call without a
+	 * flags argument, except injects
 	 */
 	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
@@ -45,15 +43,13 @@ struct duo_near {
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near can fetch messages from or to device memory */
 	bool direct;	/* near, not the core, executes this endpoint's RMA */
-	/* true: the warning of duo_onesided_unordered() was logged */
-	bool unordered;
+	bool unordered;	/* duo_onesided_unordered() has logged its warning */
 	/* bits (duo_near_small()) of operations that may take the fast path */
 	uint32_t small;
 	uint32_t next;	/* peer index at which peer_up() begins its search */
 	/* peers, indexed by peer index; NULL: index not in use */
 	struct near_peer *peer[DUO_LOCAL_MAX];
-	/* true: ep->map has a reference to the peer with this index */
-	bool bound[DUO_LOCAL_MAX];
+	bool bound[DUO_LOCAL_MAX];	/* ep->map has a reference to peer[] */
 };
 
 /* A pending large send */
@@ -62,8 +58,7 @@ struct duo_near_sending {
 	void *context;
 	uint64_t flags;
 	fi_addr_t to;	/* receiver's fi_addr, for an error entry of the CQ */
-	/* true: the send writes a completion */
-	bool report;
+	bool report;	/* the send writes a completion */
 	void *desc;	/* descriptor of the first buffer */
 };
 
@@ -109,15 +104,6 @@ void duo_near_unbind(struct duo_ep *ep, fi_addr_t index);
 /* Sends to a peer. Returns 0, -FI_EAGAIN, or another error of fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
-/* near_sink.sent(): ends a large send. */
-void duo_near_sent(void *ctx, void *cookie, int err);
-/*
- * near_sink.unload(): copies a message from device memory to host memory.
- * Returns 0 or a positive errno value.
- */
-int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
-		    size_t len);
-
 /*
  * Starts to fetch the message that has matched rx. op: the operation that
  * near_recv_begin() has returned.
@@ -132,22 +118,19 @@ void duo_near_fetched(struct duo_rx *rx, int err);
 
 /* The callbacks of near. Their ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Frees the payloads of messages that were not received; for fi_close. */
-void duo_near_drop_all(struct duo_near *near);
-
-/* near_sink.peer_up() and near_sink.peer_release() */
+/* Functions of duo_near_sink in other files than sink.c. */
+void duo_near_sent(void *ctx, void *cookie, int err);
+int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
+		    size_t len);
 void duo_near_peer_up(void *ctx, struct near_peer *peer);
+void duo_near_peer_down(void *ctx, struct near_peer *peer);
 void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls the ports of the CQ's endpoints. Returns the number of events. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* functions of struct duo_transport */
-int duo_near_arm(struct duo_ep *ep);
-bool duo_near_woken(struct duo_ep *ep);
-struct duo_recv;
+/* Frees the payloads of messages that were not received; for fi_close. */
+void duo_near_drop_all(struct duo_near *near);
+/* duo_transport.start() */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
-
-/* near_sink.peer_down() */
-void duo_near_peer_down(void *ctx, struct near_peer *peer);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

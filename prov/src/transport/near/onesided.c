@@ -41,7 +41,10 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* near_rma_sink.event(): a peer has accessed memory of this process. */
+/*
+ * near_rma_sink.event(): a peer has accessed memory of this process. If near
+ * executes no RMA for the endpoint, only a faulty peer causes an event.
+ */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -52,6 +55,8 @@ static void duo_near_onesided_event(void *ctx,
 		.data = event->data,
 	};
 
+	if (!ep->near->onesided)
+		return;
 	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
 	if (!event->has_data)
 		return;
@@ -65,16 +70,12 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-static void duo_near_no_event(void *ctx, const struct near_rma_event *event)
-{
-}
-
 /* The sink of endpoints for which near executes neither RMA nor atomics */
 static const struct near_rma_sink duo_near_messages_sink = {
 	.device = &duo_device_near,
 	.messages_only = true,
 	.done = duo_near_onesided_done,
-	.event = duo_near_no_event,
+	.event = duo_near_onesided_event,
 };
 
 /*
@@ -113,9 +114,9 @@ static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 	return small;
 }
 
-int duo_near_onesided_open(struct duo_ep *ep)
+int duo_near_onesided_open(struct duo_near *near)
 {
-	struct duo_near *near = ep->near;
+	const struct duo_ep *ep = near->ep;
 	bool onesided = ep->domain->onesided &&
 			(ep->caps & (FI_RMA | FI_ATOMIC) ||
 			 ep->core.carries_nothing);
@@ -132,7 +133,7 @@ int duo_near_onesided_open(struct duo_ep *ep)
 			return -FI_ENOMEM;
 		DUO_WARN(EP_CTRL, "ep %p: near: cannot allocate memory for "
 			 "RMA; the core carries RMA to local peers\n",
-			 (void *) ep);
+			 (const void *) ep);
 		return 0;
 	}
 	near->onesided = near->direct = onesided;

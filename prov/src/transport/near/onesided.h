@@ -17,12 +17,11 @@
 /*
  * Enables near's RMA and atomics for the endpoint. If the core executes these,
  * enables only the fetching of messages from or to device memory. Must precede
- * near_address(). If RMA cannot be enabled, logs a warning and returns 0: the
- * core executes RMA. But in these cases returns an error:
- * - in the provider near (its core carries no data)
- * - if the application requires order between messages and RMA
+ * near_address(). After a failure, logs a warning and returns 0, so that the
+ * core executes RMA; but returns an error in the provider near, and if the
+ * application requires order between messages and RMA.
  */
-int duo_near_onesided_open(struct duo_ep *ep);
+int duo_near_onesided_open(struct duo_near *near);
 /* Sets near->small, and calls duo_near_onesided_events(); for fi_enable. */
 void duo_near_onesided_start(struct duo_ep *ep);
 /* Requests events of those remote accesses that a counter of ep counts. */
@@ -50,10 +49,8 @@ bool duo_near_serves(const struct fi_info *info);
  * Opens the domain's region table unless it is open or not needed. RMA over
  * near and messages from or to device memory need the table. The core executes
  * RMA on regions that were registered before this call. info: info of the
- * domain or of an endpoint.
- *
- * Logs a failure. Returns an error only in the provider near: its core
- * carries no data. Takes all locks of the domain.
+ * domain or of an endpoint. Logs a failure; returns an error only in the
+ * provider near. Takes all locks of the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
@@ -72,7 +69,7 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 /*
  * Adds the region to near's table if peers may access it. The core executes
  * operations on regions outside the table. Returns an error only in the
- * provider near: its core carries no data. Takes all locks of the domain.
+ * provider near. Takes all locks of the domain.
  */
 int duo_near_region_list(struct duo_mr *mr);
 /*

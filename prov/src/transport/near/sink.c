@@ -312,13 +312,3 @@ uint32_t duo_near_poll(struct duo_cq *cq)
 	}
 	return n;
 }
-
-int duo_near_arm(struct duo_ep *ep)
-{
-	return ep->near ? near_arm(ep->near->port) : 0;
-}
-
-bool duo_near_woken(struct duo_ep *ep)
-{
-	return ep->near && near_woken(ep->near->port);
-}
