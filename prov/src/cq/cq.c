@@ -169,20 +169,21 @@ static void duo_cq_free(struct duo_cq *cq)
 static int duo_cq_close(struct fid *fid)
 {
 	struct duo_cq *cq = duo_container_of(fid, struct duo_cq, cq_fid.fid);
+	struct duo_domain *domain = cq->domain;
 	int ret;
 
 	if (atomic_load(&cq->refs))
 		return -FI_EBUSY;
-	duo_domain_lock(cq->domain);
+	duo_domain_lock(domain);
 	ret = fi_close(&cq->path_cq[FI_DUO_CORE]->fid);
 	if (!ret)
 		duo_cq_ungroup(cq);
-	duo_domain_unlock(cq->domain);
+	duo_domain_unlock(domain);
 	if (ret)
 		return ret;
 	cq->path_cq[FI_DUO_CORE] = NULL;
-	atomic_fetch_sub(&cq->domain->refs, 1);
 	duo_cq_free(cq);
+	atomic_fetch_sub(&domain->refs, 1);
 	return 0;
 }
 

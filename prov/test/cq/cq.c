@@ -100,6 +100,32 @@ static void open_cq(enum fi_cq_format format, struct fid_cq **cq)
 	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, cq, NULL), 0);
 }
 
+static int refs_at_close;
+
+static int close_counts_refs(struct fid *fid)
+{
+	refs_at_close = duo_domain_of(fx.domain)->refs;
+	return fake_close(fid);
+}
+
+/*
+ * Another thread must not be able to close the domain before fi_close() of the
+ * CQ has closed the CQs of both paths.
+ */
+UNIT_LOOP(domain_stays_until_paths_are_closed, 0, FI_DUO_PATH_COUNT)
+{
+	static struct fi_ops ops = { .close = close_counts_refs };
+	struct fid_cq *cq;
+	int refs;
+
+	open_cq(FI_CQ_FORMAT_TAGGED, &cq);
+	refs = duo_domain_of(fx.domain)->refs;
+	duo_cq_of(cq)->path_cq[_i]->fid.ops = &ops;
+	ck_assert_int_eq(fi_close(&cq->fid), 0);
+	ck_assert_int_eq(refs_at_close, refs);
+	ck_assert_int_eq(duo_domain_of(fx.domain)->refs, refs - 1);
+}
+
 /* Asserts that no byte of out behind offset "at" was written. */
 static void expect_unwritten(const void *out, size_t at, size_t size)
 {
