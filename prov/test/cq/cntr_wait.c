@@ -99,11 +99,13 @@ UNIT_CASE("modes", NULL, NULL);
  * The test itself makes the calls of other threads, so that the test can also
  * run without a lock.
  */
-UNIT_LOOP(event_wakes_descriptor, 0, ARRAY_SIZE(wakers) * ARRAY_SIZE(levels))
+UNIT_LOOP(event_wakes_descriptor, 0,
+	  ARRAY_SIZE(wakers) * ARRAY_SIZE(levels) * ARRAY_SIZE(modes))
 {
-	struct fixture_attr attr = modes[_i % 2];
+	size_t setup_of = _i / ARRAY_SIZE(wakers);
+	struct fixture_attr attr = modes[setup_of % ARRAY_SIZE(modes)];
 
-	attr.threading = levels[_i / ARRAY_SIZE(wakers)];
+	attr.threading = levels[setup_of / ARRAY_SIZE(modes)];
 	wait_open(&attr);
 	wakers[_i % ARRAY_SIZE(wakers)]();
 	ck_assert_int_eq(woken(&fx.cntr->fid, LONG_MS), 1);
