@@ -54,15 +54,12 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/*
- * Has no effect. Accepts all objects of an endpoint but regions, and the event
- * queue of an AV.
- */
+/* Has no effect. Accepts objects of an endpoint; for an AV, event queues. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
 	case FI_CLASS_EP:
-		return bfid->fclass == FI_CLASS_MR ? -FI_ENOSYS : 0;
+		return 0;
 	case FI_CLASS_AV:
 		return bfid && bfid->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 	default:
@@ -131,9 +128,10 @@ static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 	if (!mr)
 		return -FI_ENOMEM;
 	mr->mem_desc = mr;
-	mr->key = domain->mr_mode == DUO_MR_BASIC ||
-		  domain->mr_mode & FI_MR_PROV_KEY ?
-		  atomic_fetch_add(&domain->key, 1) : attr->requested_key;
+	if (domain->mr_mode == DUO_MR_BASIC || domain->mr_mode & FI_MR_PROV_KEY)
+		mr->key = atomic_fetch_add(&domain->key, 1);
+	else
+		mr->key = attr->requested_key;
 	*mr_fid = mr;
 	return 0;
 }

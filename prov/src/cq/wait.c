@@ -116,10 +116,11 @@ static int duo_cq_arm(struct duo_cq *cq)
 	int ret = 0;
 
 	duo_cq_set_asleep(cq, true);
-	if (cq->peer && cq->peer->arm)
+	if (cq->peer && cq->peer->arm) {
 		for (ep = duo_cq_first_ep(cq); ep && !ret;
 		     ep = duo_cq_next_ep(cq, ep))
 			ret = cq->peer->arm(ep);
+	}
 	if (!ret)
 		ret = duo_cq_arm_core(cq);
 	if (!ret && cq->waiter.timer_fd >= 0)
