@@ -32,11 +32,12 @@ void duo_lazy_block(struct duo_rx *rx);
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
  * Must be called when the process of addr has exited, has been replaced or
- * cannot be reached: now the core may deliver messages from addr. Defers the
+ * cannot be reached: now the core may deliver messages from addr. Finds the
  * left-out receives: posted receives that name addr and are neither on the core
- * nor deferred. Before, recalls and defers the receives on the core that were
+ * nor deferred. First recalls and defers the receives on the core that were
  * posted after the oldest left-out one, or after an open multi-receive buffer
- * that names addr. So the core gets all these receives in posting order.
+ * that names addr. Then defers the left-out ones. So the core gets all these
+ * receives in posting order, and the buffer blocks receives again.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /* Posts all deferred receives. Returns 0; -FI_EAGAIN: some remain. */
@@ -95,7 +96,7 @@ DUO_INLINE void duo_lazy_enlist(struct duo_ep *ep, struct duo_rx *rx,
 	else
 		ep->group->waits++;
 	duo_ep_set_deferred(ep);
-	/* they must poll: duo_cq_flush_lazy() */
+	/* only polls of these CQs post rx: duo_cq_flush_lazy() */
 	duo_ep_wake_sleepers(ep);
 }
 

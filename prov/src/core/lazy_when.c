@@ -131,7 +131,7 @@ DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 	return ret;
 }
 
-/* Does the same, and renews the core poll budget after a post. */
+/* duo_lazy_flush_while(), and renews the core poll budget after a post. */
 DUO_INLINE int duo_lazy_flush_polled(struct duo_ep *ep, const uint32_t *count)
 {
 	uint64_t posted = ep->stats.core_posted;
@@ -188,9 +188,10 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 
 /*
  * Does the aging: docs/matching.md. Posts the oldest deferred receive every
- * defer_us, or the whole list if this takes no more time on average. Polls the
- * core directly after a post, before local messages can cause recalls. If the
- * core is unused, only ends this state after DUO_UNUSED_US.
+ * defer_us; if the whole list was last posted (its length * defer_us) ago or
+ * earlier, posts the whole list. Polls the core directly after a post, before
+ * local messages can cause recalls. If the core is unused, only ends this state
+ * when receives have waited for DUO_UNUSED_US.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {

@@ -151,10 +151,10 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the local transport supports all kinds of device memory of this
- * process, because all messages to a peer take the same path, and if the
- * application registers device memory. Otherwise logs the reason. Over a core
- * that carries no data, does not check the kinds.
+ * True if the application registers device memory (FI_MR_HMEM), and the local
+ * transport supports all kinds of device memory of this process: all messages
+ * to a peer take the same path. Otherwise logs the reason. Over a core that
+ * carries no data, does not check the kinds.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

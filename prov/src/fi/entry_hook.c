@@ -69,7 +69,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core. fi_domain2() with flags: only for providers. */
+/* Opens a domain of the core: only providers call fi_domain2() with flags. */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)

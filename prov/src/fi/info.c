@@ -217,7 +217,7 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* duo_info_kept(). Restricts `ours`, a copy of `info`. */
+/* Implements duo_info_kept(). Restricts `ours`, a copy of `info`. */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -267,7 +267,10 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/* if the hints do not request messages: only the first field */
+/*
+ * fields that duo_hints_supported() checks: only the first one if the hints do
+ * not request messages
+ */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),

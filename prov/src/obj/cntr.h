@@ -31,7 +31,7 @@ struct duo_cntr {
 	uint64_t own[2];
 	/* successes [0] and errors [1] when the core's counter was last read */
 	uint64_t core[2];
-	/* number of polls of the counter: last case of duo_cntr_core_due() */
+	/* number of polls that duo_cntr_core_due() has counted */
 	uint32_t core_skip;
 	bool on_core;	/* the core's counter has been bound */
 	struct duo_waiter waiter;	/* wait object */

@@ -64,7 +64,7 @@ struct duo_cq {
 	uint32_t core_skip;	/* polls since the last poll of the core */
 	/* number of further reads that take entries of `ring` without a poll */
 	uint32_t ring_left;
-	uint32_t ring_every;	/* number of such reads after the last poll */
+	uint32_t ring_every;	/* reads between two duo_cq_ring_poll() */
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
 	struct fid_peer_cq peer_cq;

@@ -49,7 +49,8 @@ struct duo_domain {
 	bool virt_addrs;
 	/* length of an endpoint's address at the core, bytes; 0: unknown */
 	size_t addr_len;
-	bool per_net;	/* the core's addresses depend on the namespace */
+	/* each network namespace has its own addresses of the core */
+	bool per_net;
 	LIST_HEAD(, duo_av) avs;
 	struct duo_group group;
 	/* the lock of each CQ's own group is a single lock: base/lock.h */
