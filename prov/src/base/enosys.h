@@ -73,5 +73,7 @@
 DUO_NO_OPS(DUO_NO_DECLARE)
 DUO_NO_XPU(DUO_NO_DECLARE)
 ssize_t duo_no_size_left(struct fid_ep *ep);
+/* collective operations of endpoints; each returns -FI_ENOSYS */
+extern struct fi_ops_collective duo_no_collective;
 
 #endif /* DUO_ENOSYS_H */

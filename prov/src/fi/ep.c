@@ -290,6 +290,7 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	duo_ep_calls_prefix(ep, info);
 	ep->ep_fid.rma = &duo_rma_ops;
 	ep->ep_fid.atomic = &duo_atomic_ops;
+	ep->ep_fid.collective = &duo_no_collective;
 	atomic_fetch_add(&ep->domain->refs, 1);
 	*ep_fid = &ep->ep_fid;
 	return 0;

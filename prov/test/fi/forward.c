@@ -6,6 +6,8 @@
  * does not know to the core's object.
  */
 
+#include <rdma/fi_collective.h>
+
 #include "fixture.h"
 
 static struct fid_mr *mr;
@@ -176,5 +178,38 @@ UNIT_TEST(shared_objects_are_rejected)
 	ck_assert_int_eq(fi_cq_open(fx.domain, &cq_attr, &cq, NULL),
 			 -FI_ENOSYS);
 	ck_assert_int_eq(fi_cntr_open(fx.domain, &cntr_attr, &cntr, NULL),
+			 -FI_ENOSYS);
+}
+
+/*
+ * ofi_duo's endpoints need functions that return -FI_ENOSYS, because libfabric
+ * calls collective operations without a check for NULL.
+ */
+UNIT_TEST(collective_operations_are_rejected)
+{
+	const enum fi_datatype type = FI_UINT64;
+	struct fi_msg_collective msg = { 0 };
+	struct fid_ep *ep = fx.ep;
+	char in[8] = { 0 }, out[8];
+
+	ck_assert_int_eq(fi_barrier(ep, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_barrier2(ep, 0, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_broadcast(ep, in, 1, NULL, 0, 0, type, 0, NULL),
+			 -FI_ENOSYS);
+	ck_assert_int_eq(fi_alltoall(ep, in, 1, NULL, out, NULL, 0, type, 0,
+				     NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_allgather(ep, in, 1, NULL, out, NULL, 0, type, 0,
+				      NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_allreduce(ep, in, 1, NULL, out, NULL, 0, type,
+				      FI_SUM, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_reduce_scatter(ep, in, 1, NULL, out, NULL, 0, type,
+					   FI_SUM, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_reduce(ep, in, 1, NULL, out, NULL, 0, 0, type,
+				   FI_SUM, 0, NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_scatter(ep, in, 1, NULL, out, NULL, 0, 0, type, 0,
+				    NULL), -FI_ENOSYS);
+	ck_assert_int_eq(fi_gather(ep, in, 1, NULL, out, NULL, 0, 0, type, 0,
+				   NULL), -FI_ENOSYS);
+	ck_assert_int_eq(ep->collective->msg(ep, &msg, NULL, NULL, 0, 0),
 			 -FI_ENOSYS);
 }
