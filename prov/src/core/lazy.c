@@ -56,6 +56,18 @@ void duo_lazy_drop(struct duo_rx *rx)
 	}
 }
 
+void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx)
+{
+	if (!lazy->lazy)
+		return;
+	TAILQ_INSERT_BEFORE(lazy, rx, lazy_link);
+	if (lazy->lazy == DUO_LAZY_BLOCKED) {
+		rx->lazy = DUO_LAZY_BLOCKED;
+		return;
+	}
+	duo_lazy_enlist(rx->ep, rx, lazy->lazy);
+}
+
 void duo_lazy_block(struct duo_rx *rx)
 {
 	duo_lazy_drop(rx);

@@ -23,6 +23,11 @@ int duo_lazy_post(struct duo_rx *rx);
 void duo_lazy_drop(struct duo_rx *rx);
 /* Defers rx: inserts rx into the list, ordered by rx->seq. */
 void duo_lazy_insert(struct duo_rx *rx);
+/*
+ * Inserts rx directly before `lazy` in the list that `lazy` is in: the deferred
+ * or the blocked receives. No effect if `lazy` is in neither.
+ */
+void duo_lazy_add_before(struct duo_rx *lazy, struct duo_rx *rx);
 /* Makes rx a blocked receive, until duo_lazy_unblock(). */
 void duo_lazy_block(struct duo_rx *rx);
 /*

@@ -119,6 +119,17 @@ void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx)
 		match->by_want.on = false;
 }
 
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx)
+{
+	duo_rx_become(rx, DUO_RX_POSTED);
+	rx->seq = posted->seq;
+	TAILQ_INSERT_BEFORE(posted, rx, link);
+	if (match->by_want.on)
+		TAILQ_INSERT_BEFORE(posted, rx, key_link);
+	match->posted_count++;
+}
+
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx)
 {
 	struct duo_rx_list *wants;

@@ -72,6 +72,13 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
+ * Inserts rx into the posted queue directly before `posted`, with the same
+ * order number. If `posted` is in a list of the index, inserts rx there, too.
+ * So rx must have the source, tag and ignored bits of `posted`.
+ */
+void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
+			   struct duo_rx *rx);
+/*
  * Puts rx back into the posted queue, at its old place: rx->seq orders the
  * queue. Cost: a walk through the queue.
  */

@@ -180,18 +180,35 @@ static void duo_multi_defer(struct duo_rx *rx)
 		duo_lazy_insert(rx);
 }
 
-bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
+/* Implements duo_multi_match() for a remainder on the core. */
+static bool duo_multi_take_back(struct duo_rx *rx, size_t msg_size)
 {
-	bool on_core = rx->on_core;
 	struct duo_rx *rest;
 
 	duo_match_unpost(&rx->ep->match[DUO_MSG], rx);
-	duo_lazy_drop(rx);
-	if (on_core && !duo_lazy_recall(rx))
+	if (!duo_lazy_recall(rx))
 		return false;
 	rest = duo_multi_cut(rx, msg_size);
 	if (rest)
 		duo_multi_defer(rest);
+	return true;
+}
+
+bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
+{
+	struct duo_match *match = &rx->ep->match[DUO_MSG];
+	struct duo_rx *rest;
+
+	if (rx->on_core)
+		return duo_multi_take_back(rx, msg_size);
+	rest = duo_multi_cut(rx, msg_size);
+	/* the same places, found without a search */
+	if (rest) {
+		duo_match_post_before(match, rx, rest);
+		duo_lazy_add_before(rx, rest);
+	}
+	duo_match_unpost(match, rx);
+	duo_lazy_drop(rx);
 	return true;
 }
 

@@ -213,3 +213,27 @@ UNIT_TEST(without_directed_caps_receives_are_wildcards)
 	ck_assert_uint_eq(TAILQ_FIRST(&fake.core.posted)->addr,
 			  FI_ADDR_UNSPEC);
 }
+
+/*
+ * A receive that is inserted before a due receive becomes due, too. All
+ * counters must include it.
+ */
+UNIT_TEST(receive_inserted_before_due_one_is_due)
+{
+	struct duo_ep *ep = fixture_ep();
+	struct duo_rx *rx, *due;
+
+	post_recv(&slot[0], remote, TAG);
+	due = TAILQ_FIRST(&ep->lazy.list);
+	rx = duo_rx_alloc(&ep->pool);
+	rx->state = DUO_RX_READY;
+	rx->kind = DUO_TAGGED;
+	rx->addr = remote;
+	duo_lazy_add_before(due, rx);
+	ck_assert_ptr_eq(TAILQ_FIRST(&ep->lazy.list), rx);
+	ck_assert_uint_eq(ep->lazy.due, 2);
+	ck_assert_uint_eq(ep->lazy.count, 2);
+	duo_lazy_drop(rx);
+	duo_rx_release(&ep->pool, rx);
+	ck_assert_uint_eq(ep->lazy.due, 1);
+}

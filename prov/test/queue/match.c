@@ -136,24 +136,30 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A sub-receive takes the place of a matched one in the queue. A lookup must
- * find it at this place. _i: 1: with an index.
+ * A sub-receive takes the place of another receive in the queue: of a matched
+ * one (_i < 2), or of one that is still posted. A lookup must find it at this
+ * place, without an index (even _i) and with one.
  */
-UNIT_ROUNDS(replacement_is_found_in_place, 0, 2)
+UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {
-	int i, count = _i ? 3 * DUO_MATCH_LINEAR : 3;
+	int i, count = _i % 2 ? 3 * DUO_MATCH_LINEAR : 3;
 	struct duo_rx *rx[3 * DUO_MATCH_LINEAR], *piece;
 
 	post(2, 7, 0);	/* no search ends at the head of the queue */
 	for (i = 0; i < count; i++)
 		rx[i] = post(i % 3 ? 1 : ANY, 7, 0);
 	ck_assert_ptr_eq(duo_match_posted(&match, 1, 7), rx[0]);
-	ck_assert_int_eq(match.by_want.on, _i);
+	ck_assert_int_eq(match.by_want.on, _i % 2);
 	for (i = 0; i < count; i++) {
 		piece = rx_make(rx[i]->addr, 7, 0);
-		duo_match_unpost(&match, rx[i]);
-		piece->seq = rx[i]->seq;
-		duo_match_repost(&match, piece);
+		if (_i / 2) {
+			duo_match_post_before(&match, rx[i], piece);
+			duo_match_unpost(&match, rx[i]);
+		} else {
+			duo_match_unpost(&match, rx[i]);
+			piece->seq = rx[i]->seq;
+			duo_match_repost(&match, piece);
+		}
 		rx[i] = piece;
 	}
 	ck_assert_uint_eq(match.posted_count, 1 + count);

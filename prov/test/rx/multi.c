@@ -88,6 +88,25 @@ UNIT_TEST(busy_shm_does_not_delay_core_post)
 	ck_assert_int_eq(fake.core.posts, 1);
 }
 
+/*
+ * Aging posts the oldest deferred receive, which must be the buffer, not the
+ * tagged receive, after local messages have matched the buffer, too.
+ */
+UNIT_TEST(buffer_stays_oldest_deferred_receive)
+{
+	struct slot tagged;
+
+	multi_post(&multi[0], 64);
+	post_recv(&tagged, FI_ADDR_UNSPEC, TAG);
+	multi_near("1");
+	multi_expect(&multi[0], "1", local, false);
+	multi_near("22");
+	multi_expect(&multi[0], "22", local, false);
+	ck_assert_uint_eq(fixture_ep()->lazy.count, 2);
+	ck_assert(TAILQ_FIRST(&fixture_ep()->lazy.list)->multi);
+	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &tagged), 0);
+}
+
 UNIT_TEST(later_receive_gets_no_waiting_message)
 {
 	multi_post_receiving(&multi[0], 32);
