@@ -92,7 +92,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		return -EAGAIN;
 	op = near_rma_op(port, at, args);
 	if (op) {
-		ret = near_rma_part(port, op, args->len, NEAR_DELEG_OPEN);
+		ret = near_rma_part(port, op, op->args.len, NEAR_DELEG_OPEN);
 		if (!ret) {
 			near_rma_begun(at, op);
 			near_deleg_add(port, at, op,
