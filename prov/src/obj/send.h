@@ -15,7 +15,8 @@
 enum duo_send_variant {
 	DUO_SEND,		/* one buffer, with or without remote CQ data */
 	DUO_SEND_INJECT, /* one buffer; an inject, which has no completion */
-	DUO_SEND_MSG,	/* several buffers, or flags: fi_sendv, fi_sendmsg */
+	DUO_SEND_VECTOR,	/* several buffers: fi_sendv, fi_tsendv */
+	DUO_SEND_FLAGS,		/* fi_sendmsg, fi_tsendmsg */
 };
 
 struct duo_send {

@@ -114,6 +114,9 @@ static ssize_t duo_send_untagged(struct fid_ep *ep, const struct duo_send *send,
 		return data ? fi_injectdata(ep, sent->payload, sent->len,
 					    sent->data, addr) :
 			      fi_inject(ep, sent->payload, sent->len, addr);
+	case DUO_SEND_VECTOR:
+		return fi_sendv(ep, send->iov, desc, send->count, addr,
+				send->context);
 	default:
 		return fi_sendmsg(ep, &msg, send->flags);
 	}
@@ -143,6 +146,9 @@ static ssize_t duo_send_tagged(struct fid_ep *ep, const struct duo_send *send,
 					     sent->data, addr, sent->tag) :
 			      fi_tinject(ep, sent->payload, sent->len, addr,
 					 sent->tag);
+	case DUO_SEND_VECTOR:
+		return fi_tsendv(ep, send->iov, desc, send->count, addr,
+				 sent->tag, send->context);
 	default:
 		return fi_tsendmsg(ep, &msg, send->flags);
 	}
@@ -195,18 +201,14 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/*
- * Sends several buffers. flags: the call has flags; otherwise the endpoint's
- * default flags apply. Returns 0 or an error; -FI_EINVAL: invalid buffers.
- */
-static ssize_t duo_send_buffers(struct fid_ep *ep_fid, bool flags,
-				struct duo_send send)
+/* Sends several buffers. Returns 0 or an error; -FI_EINVAL: invalid buffers. */
+static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
+	const bool flags = send.variant == DUO_SEND_FLAGS;
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 
 	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
 		return -FI_EINVAL;
-	send.variant = DUO_SEND_MSG;
 	if (!flags)
 		send.flags = ep->tx.op_flags;
 	else if (send.flags & FI_REMOTE_CQ_DATA)
@@ -223,7 +225,8 @@ static ssize_t duo_send_buffers(struct fid_ep *ep_fid, bool flags,
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context)
 {
-	return duo_send_buffers(ep_fid, false, (struct duo_send) {
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_VECTOR,
 		.iov = iov, .desc = desc, .count = count,
 		.dest = dest, .context = context,
 	});
@@ -232,7 +235,8 @@ ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 		    uint64_t flags)
 {
-	return duo_send_buffers(ep_fid, true, (struct duo_send) {
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_FLAGS,
 		.msg = { .data = msg->data },
 		.iov = msg->msg_iov, .desc = msg->desc,
 		.count = msg->iov_count, .dest = msg->addr,
@@ -244,7 +248,8 @@ ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
 ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		   size_t count, fi_addr_t dest, uint64_t tag, void *context)
 {
-	return duo_send_buffers(ep_fid, false, (struct duo_send) {
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_VECTOR,
 		.msg = { .tag = tag, .flags = NEAR_TAGGED },
 		.iov = iov, .desc = desc, .count = count,
 		.dest = dest, .context = context,
@@ -254,7 +259,8 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags)
 {
-	return duo_send_buffers(ep_fid, true, (struct duo_send) {
+	return duo_send_buffers(ep_fid, (struct duo_send) {
+		.variant = DUO_SEND_FLAGS,
 		.msg = { .tag = msg->tag, .data = msg->data,
 			 .flags = NEAR_TAGGED },
 		.iov = msg->msg_iov, .desc = msg->desc,

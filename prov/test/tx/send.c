@@ -190,6 +190,23 @@ UNIT_LOOP(inject_limit_is_smaller_of_paths, 0, 2)
 	ck_assert_int_eq(fake.tx[_i].count, 1);
 }
 
+/*
+ * With the default flag FI_INJECT, a vector may be longer than the inject size.
+ * A path would truncate such a message if it got this flag. _i / 2: tagged;
+ * _i % 2: path.
+ */
+UNIT_LOOP(long_vector_is_not_injected, 0, 4)
+{
+	static const char text[] = "0123456789abcdefg";	/* 17 bytes */
+	int path = _i % 2;
+
+	fixture_ep()->tx.op_flags |= FI_INJECT;
+	ck_assert_int_eq(send_as(_i / 2 ? TSENDV : SENDV, text,
+				 path == FI_DUO_LOCAL ? local : remote), 0);
+	ck_assert_int_eq(fake.tx[path].count, 1);
+	ck_assert_uint_eq(fake.tx[path].flags & FI_INJECT, 0);
+}
+
 UNIT_LOOP(message_limit_is_enforced, 0, 2)
 {
 	static const char text[1];
