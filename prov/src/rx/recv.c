@@ -344,6 +344,7 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
+		/* no call takes the address of recv: it stays in registers */
 		slow = recv;
 		slow.iov = NULL;
 		slow.desc = NULL;
