@@ -214,6 +214,7 @@ static void goes_on(void)
 	delegated();
 	at.delegated_ns = any(uint64_t);
 	at.skip = any(uint32_t);
+	at.next_skip = any(uint32_t);
 	near_rma_set_poll_word(&port, &at);
 	switch (CASE) {
 	case 0:

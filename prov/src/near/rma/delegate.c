@@ -18,7 +18,9 @@
 #define NEAR_DELEG_BACKOFF 3000
 /* delay of the next revocation, ns, if the last one executed no operation */
 #define NEAR_DELEG_PAUSE 100000
-#define NEAR_DELEG_SKIP 256	/* near_rma_peer.skip after a revocation */
+/* least and largest value of near_rma_peer.skip after a revocation */
+#define NEAR_DELEG_SKIP 16
+#define NEAR_DELEG_SKIP_MAX 4096
 
 /* Returns `word` with the operation's state replaced by `deleg`. */
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
@@ -42,6 +44,15 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 				 __ATOMIC_RELAXED);
 	}
 	return reply->verb == NEAR_WRITE && !ring->rejected;
+}
+
+/* Suspends delegation for the next at->skip operations: rma.md, *Backoff*. */
+static void near_deleg_back_off(struct near_rma_peer *at)
+{
+	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
+						   : at->next_skip;
+	if (at->skip < NEAR_DELEG_SKIP_MAX)
+		at->next_skip = 2 * at->skip;
 }
 
 /*
@@ -107,7 +118,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 	 * none is pending, near_rma_begin() must execute this one.
 	 */
 	if (ret == -EAGAIN && !at->unanswered) {
-		at->skip = NEAR_DELEG_SKIP;
+		near_deleg_back_off(at);
 		return -EPERM;
 	}
 	return ret;
@@ -194,6 +205,7 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
 	uint64_t first = near_deleg_first(at)->seq;
+	uint32_t next_skip = at->next_skip;
 	bool marked;
 	int n = 0;
 
@@ -209,11 +221,13 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 	       near_deleg_direct(port, at, near_deleg_first(at)))
 		n++;
 	near_delegs_change(at, NEAR_DELEG_REVOKED, NEAR_DELEG_OPEN);
-	if (n)
-		at->skip = NEAR_DELEG_SKIP;
-	else
-		at->delegated_ns = duo_now_ns() + NEAR_DELEG_PAUSE;
-	return n;
+	if (n) {
+		at->next_skip = next_skip;
+		near_deleg_back_off(at);
+		return n;
+	}
+	at->delegated_ns = duo_now_ns() + NEAR_DELEG_PAUSE;
+	return 0;
 }
 
 /*

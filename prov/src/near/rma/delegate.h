@@ -68,6 +68,7 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	near_list_remove(&op->link);
 	op->delegated = false;
 	at->delegs--;
+	at->next_skip = 0;
 	/* 0: near_delegs_step() stores the start of the next wait */
 	at->delegated_ns = 0;
 }

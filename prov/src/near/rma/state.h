@@ -60,7 +60,7 @@ struct near_rma_peer {
 	uint64_t failed;
 	/* the peer's region table; NULL: not opened, or not readable */
 	struct near_table_view *view;
-	/* The fields up to skip are for delegated operations. */
+	/* The fields up to next_skip are for delegated operations. */
 	struct near_link delegated;	/* delegated operations, in order */
 	uint32_t delegs;		/* number of delegated operations */
 	uint64_t delegated_last;	/* last assigned near_rma_op.seq */
@@ -69,6 +69,8 @@ struct near_rma_peer {
 	uint64_t delegated_ns;
 	/* number of further operations that near does not delegate */
 	uint32_t skip;
+	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
+	uint32_t next_skip;
 	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no operation so far */
 	/* device path of this port's last operation on device memory */
