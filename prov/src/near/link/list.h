@@ -22,7 +22,7 @@ struct near_link {
 	     &item->member != (head);					\
 	     item = near_container(item->member.next, typeof(*item), member))
 
-/* Like near_list_each(), but the loop may free `item`. next: pointer. */
+/* Like near_list_each(), but the loop may free `item`. next_item: pointer. */
 #define near_list_each_safe(item, next_item, head, member)		\
 	for (item = near_container((head)->next, typeof(*item), member); \
 	     next_item = near_container(item->member.next, typeof(*item), \

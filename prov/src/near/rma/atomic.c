@@ -61,7 +61,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Cases of near_next_<name>(). Overflow of signed + or * is undefined. */
+/* Cases of near_next_<name>() */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -82,6 +82,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 
 #define NEAR_NEXT_REAL NEAR_NEXT_COMPLEX NEAR_NEXT_ORDERED
 
+/* Sums and products wrap; overflow of signed + or * would be undefined. */
 #define NEAR_NEXT_INT NEAR_NEXT_ALL NEAR_NEXT_ORDERED			\
 	case NEAR_SUM:							\
 		__builtin_add_overflow(old, operand, &old);		\
