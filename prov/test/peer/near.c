@@ -229,12 +229,14 @@ UNIT_TEST(buffers_are_filled_in_order)
 /*
  * A long message waits for the remainder of a buffer, and there is no memory to
  * begin to receive it. The receive ends with FI_ENOMEM, the message remains.
+ * _i: 1: the buffer has space behind the message.
  */
-UNIT_TEST(remainder_without_memory_fails)
+UNIT_LOOP(remainder_without_memory_fails, 0, 2)
 {
+	static char buf[3 * LARGE];
 	struct duo_ep *ep = fixture_ep();
 
-	post_multi(&slot, got, 128, NULL, FI_ADDR_UNSPEC);
+	post_multi(&slot, buf, _i ? sizeof(buf) : 128, NULL, FI_ADDR_UNSPEC);
 	ck_assert_int_eq(duo_lazy_flush(ep), 0);
 	fake.core.hold = true;
 	fake_core_arrive(DUO_MSG, peer, 0, "far");
@@ -248,6 +250,9 @@ UNIT_TEST(remainder_without_memory_fails)
 	ck_assert_uint_eq(expect_entry(&slot, FI_ADDR_NOTAVAIL).flags,
 			  FI_MULTI_RECV);
 	ck_assert_uint_eq(ep->match[DUO_MSG].unexp_count, 1);
+	ck_assert_uint_eq(ep->match[DUO_MSG].posted_count, 0);
+	ck_assert(TAILQ_EMPTY(&ep->multi.buffers));
+	ck_assert_uint_eq(ep->pool.live, 1);
 }
 
 UNIT_TEST(sends)
