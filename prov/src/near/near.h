@@ -224,7 +224,9 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;
  * near does not call received(). False: the caller must call near_recv() with
- * *rndv, which this call may have changed.
+ * *rndv, which this call may have changed. The message may be complete before
+ * earlier ones, whose fragments still arrive: the caller must keep the order of
+ * receives that share a buffer (FI_MULTI_RECV).
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);

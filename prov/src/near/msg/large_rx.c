@@ -113,10 +113,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * The message may be complete before earlier ones, whose fragments still
- * arrive. The function gets the slot for the ACK before the copy, so that it
- * copies only if a slot is free. The copy publishes no slots, so this slot is
- * still free afterwards.
+ * Gets the slot for the ACK before the copy, so that it copies only if a slot
+ * is free. The copy publishes no slots, so this slot is still free afterwards.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
