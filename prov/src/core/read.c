@@ -191,7 +191,10 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 	return true;
 }
 
-/* Handles entries of the core's CQ that cannot be changed in place. */
+/*
+ * Handles entries of the core's CQ. `from` must not be in the application's
+ * array, because this function may write completions there.
+ */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
 				   const fi_addr_t *src, size_t count)

@@ -58,7 +58,10 @@ static inline bool duo_recv_core_may(const struct duo_ep *ep,
 	       duo_recv_when(ep, want) != DUO_RECV_NEVER;
 }
 
-/* True if ofi_duo could not recall a receive for *want from the core. */
+/*
+ * True if ofi_duo cannot recall a receive for *want after its post to the core.
+ * Also true if the core carries no data, and so gets no receives.
+ */
 DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
 {

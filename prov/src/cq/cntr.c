@@ -383,8 +383,9 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Keeps the counter's value when a binding starts (sign -1: subtracts the
- * endpoint's counts from own[]) or ends (1: adds them).
+ * Corrects own[], so that the start or end of a binding leaves the counter's
+ * value unchanged. sign: -1: the binding starts, the endpoint's counts are
+ * subtracted; 1: the binding ends, they are added.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {

@@ -72,9 +72,10 @@ bool duo_opened_ours(const struct duo_opened *opened);
 /* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 /*
- * Stores in an info of the core the fids of an open fabric and domain of
- * ofi_duo that fit the info. Stores NULL if none fits. Returns false if the
- * hints name a fabric or domain that does not fit.
+ * Sets the fids in `info`, an info of the core, to a fabric and a domain of
+ * ofi_duo: those that the hints name, otherwise open ones that fit the info.
+ * NULL: none fits. Returns false if a fabric or domain that the hints name does
+ * not fit the info.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

@@ -214,8 +214,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the core's name for a name from duo_wanted(). The caller must free
- * the result. NULL: the name is not for this module, or no memory.
+ * Returns the name of the core for `stack`, one of the names from duo_wanted().
+ * named: *named of duo_wanted(). The caller must free the result. NULL: the
+ * stack is not one of this module, or no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {

@@ -145,11 +145,13 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes the directory that this process has created, or removes it if the
- * user has another directory that is finished or has a lower name. Waits only
- * for higher names, so that makers do not wait for each other. fd: the
- * directory, whose lock the caller holds. Returns 0 or an error. -FI_EPERM: the
- * file system has no owners or modes, so the directory is not private.
+ * Finishes the directory that this process has created. Removes it instead if
+ * the user has a finished directory, or an unfinished one with a lower name (by
+ * strcmp()). Waits while there are unfinished directories with higher names.
+ * The makers of those do not wait for this one, so there is no deadlock. fd:
+ * the directory, whose lock the caller holds. Returns 0, also after a removal
+ * because of another directory; or an error. -FI_EPERM: the file system has no
+ * owners or modes, so the directory is not private.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)

@@ -3,7 +3,8 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
- * the group's. A send over the core takes no lock.
+ * the group's. Sends over the core take no lock, except the first send to an
+ * address.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H

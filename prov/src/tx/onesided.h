@@ -65,7 +65,7 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 			  !duo_send_route(ep, dest)))
 		return false;
 	duo_group_lock(&ep->group);
-	/* read with the lock: another peer may have got the peer's index */
+	/* tests again, with the lock: another peer may have this index now */
 	word = duo_send_route(ep, dest);
 	peer = word ? near->peer[duo_route_index(word)] : NULL;
 	if (near_likely(peer && near->small & duo_near_small(&op))) {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The send calls. A send over the core takes no lock. A send over the local
- * path takes the group's lock. Cost: 20 instructions more than the same send of
- * the core or of the local transport alone.
+ * The send calls. The first send to an address, and each send over the local
+ * path, takes the group's lock. Other sends over the core take no lock. Cost:
+ * 20 instructions more than the same send of the core or of the local transport
+ * alone.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H

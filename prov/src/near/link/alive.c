@@ -129,7 +129,7 @@ static bool near_peer_ring_due(const struct near_port *port,
 
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages. True
- * if there are none left; calls near_onesided.drained() then.
+ * if all its messages are delivered; has then called near_onesided.drained().
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {

@@ -19,7 +19,8 @@ struct near_resize {
 	/* times the ring was full, or too small, since the last resize */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
-	uint32_t more;	/* near_slot.resize.more of the pending resize */
+	/* pending resize: message length that the ring must permit; 1: any */
+	uint32_t more;
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
 	bool posted;	/* a RESIZE slot is published; no reply has come yet */

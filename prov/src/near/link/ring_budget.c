@@ -107,7 +107,10 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/* Returns the least class whose data ring permits len bytes, or NEAR_TIERS. */
+/*
+ * Returns the least size class whose data ring permits a message of len bytes.
+ * NEAR_TIERS: no class does.
+ */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();

@@ -62,8 +62,9 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
 	/*
-	 * message passing: pairs with the acquire in near_coop_take(). The
-	 * COOP slot, which the receiver posts next, also publishes both words.
+	 * Memory ordering: message passing, `wrote` before `steps`. Pairs with
+	 * the acquire in near_coop_take(). The receiver posts the COOP slot
+	 * next, by release, which publishes both words as well.
 	 */
 	__atomic_store_n(&ctl->steps, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);

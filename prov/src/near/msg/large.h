@@ -33,7 +33,7 @@ struct near_tx_op {
 	size_t len;	/* bytes of the message; after a CTS: bytes to send */
 	size_t done;		/* bytes sent in fragments */
 	uint64_t answer;	/* id of the receiver's operation, from CTS */
-	/* Cooperative copy: the fields up to `wrote`, valid after a COOP. */
+	/* cooperative copy, to `wrote`; set when the COOP slot arrives */
 	uint64_t there;		/* address of the receiver's buffer */
 	size_t shared;		/* bytes to copy by both ends together */
 	uint32_t round;

@@ -144,7 +144,8 @@ static struct near_rma_op *near_deleg_first(const struct near_rma_peer *at)
 
 /*
  * Changes state `from` to `to` in the slots of all operations that the target
- * has not finished. The target may clear a slot at the same time, for a resize.
+ * has not finished. Uses compare-and-swap, because the target may finish an
+ * operation at the same time, and then clear its slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)

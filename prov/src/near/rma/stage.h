@@ -138,9 +138,10 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up a request's region. addr: RMA address of the operation. Stores the
- * address of the request's part, and the region's handle (NULL: host memory).
- * Returns 0 or an errno value, > 0.
+ * Looks up the region of a request. addr: RMA address at which the operation
+ * starts. Stores in *memory the address of the bytes of this request, and in
+ * *device the region's handle for near_device (NULL: host memory). Returns 0 or
+ * an errno value, > 0.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,

@@ -17,7 +17,7 @@
 #include "rx/arrive.h"
 #include "transport/near/onesided.h"
 
-#define DUO_NEAR_DRAIN 64	/* polls before a port is closed */
+#define DUO_NEAR_DRAIN 64	/* number of polls by duo_near_drain() */
 /* longest wait for a reply in the fd exchange; after it, the core is used */
 #define DUO_NEAR_TIMEOUT_MS 2000
 
