@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * device/cuda.h over a fake of CUDA's driver. Each copy must use the context
+ * device/cuda.c over a fake of CUDA's driver. Each copy must use the context
  * and the stream of its region, and must release both.
  */
 

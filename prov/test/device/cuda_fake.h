@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fake of CUDA's driver, for the tests of device/cuda.h. */
+/* The fake of CUDA's driver, for the tests of device/cuda.c. */
 #ifndef CUDA_FAKE_H
 #define CUDA_FAKE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* device/cuda.h for physical memory (cuMemCreate), shared by descriptors */
+/* device/cuda.c for physical memory (cuMemCreate), shared by descriptors */
 
 #include <rdma/fi_errno.h>
 

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * shm/prealloc.h: memory for a region of shm is checked before the region
+ * shm/region.c: memory for a region of shm is checked before the region
  * exists, and allocated afterwards.
  */
 
