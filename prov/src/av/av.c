@@ -15,6 +15,7 @@
 
 #include "av/av.h"
 #include "av/map.h"
+#include "base/enosys.h"
 #include "base/log.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -191,13 +192,6 @@ static int duo_av_insertsvc(struct fid_av *av_fid, const char *node,
 	return ret;
 }
 
-int duo_av_insertsym(struct fid_av *av_fid, const char *node, size_t nodecnt,
-		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		     uint64_t flags, void *context)
-{
-	return -FI_ENOSYS;
-}
-
 static int duo_av_remove_one(struct duo_av *av, fi_addr_t addr, uint64_t flags)
 {
 	struct duo_ep *ep;
@@ -315,7 +309,7 @@ static struct fi_ops_av duo_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = duo_av_insert,
 	.insertsvc = duo_av_insertsvc,
-	.insertsym = duo_av_insertsym,
+	.insertsym = duo_no_insertsym,
 	.remove = duo_av_remove,
 	.lookup = duo_av_lookup,
 	.straddr = duo_av_straddr,

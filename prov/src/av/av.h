@@ -22,10 +22,6 @@ struct duo_ep;
 
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
-/* fi_av_insertsym(3), which no AV has. Returns -FI_ENOSYS. */
-int duo_av_insertsym(struct fid_av *av_fid, const char *node, size_t nodecnt,
-		     const char *service, size_t svccnt, fi_addr_t *fi_addr,
-		     uint64_t flags, void *context);
 /*
  * Adds an endpoint to its AV, and allocates the endpoint's route words. Takes
  * all locks of the domain. Returns 0 or -FI_ENOMEM.

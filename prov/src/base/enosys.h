@@ -27,6 +27,9 @@
 	   struct fid_ep **sep, void *context) \
 	no(poll_open, struct fid_domain *domain, struct fi_poll_attr *attr, \
 	   struct fid_poll **set) \
+	no(insertsym, struct fid_av *av, const char *node, size_t nodecnt, \
+	   const char *service, size_t svccnt, fi_addr_t *fi_addr, \
+	   uint64_t flags, void *context) \
 	no(stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, \
 	   struct fid_stx **stx, void *context) \
 	no(srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, \

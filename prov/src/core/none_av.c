@@ -16,6 +16,7 @@
 #include <rdma/fi_errno.h>
 
 #include "av/av.h"
+#include "base/enosys.h"
 #include "base/log.h"
 #include "core/none.h"
 #include "near/near.h"
@@ -135,7 +136,7 @@ static struct fi_ops_av duo_none_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = duo_none_av_insert,
 	.insertsvc = duo_none_av_insertsvc,
-	.insertsym = duo_av_insertsym,
+	.insertsym = duo_no_insertsym,
 	.remove = duo_none_av_remove,
 	.lookup = duo_none_av_lookup,
 	.straddr = duo_none_av_straddr,
