@@ -7,7 +7,10 @@
 
 #include "softefa.h"
 
-/* Returns the verbs status, as to_ibv_status() of rdma-core. */
+/*
+ * Returns the verbs status for a completion status of the device (enum
+ * se_status). The mapping is that of to_ibv_status() in rdma-core.
+ */
 enum ibv_wc_status se_wc_status(uint8_t status)
 {
 	static const enum ibv_wc_status table[] = {
@@ -132,8 +135,8 @@ static bool se_is_unsolicited(struct efadv_cq *dv)
 }
 
 /*
- * Sets the read functions of the requested fields. The others stay NULL, as in
- * rdma-core: a program that calls one crashes.
+ * Sets the read functions of the requested fields. The functions of all other
+ * fields stay NULL, as in rdma-core: a program that calls one of them crashes.
  */
 void se_cq_read_init(struct se_cq *cq, uint64_t flags, uint64_t dv_flags)
 {

@@ -12,7 +12,11 @@
 #include "softefa.h"
 #include "wire_shm.h"
 
-/* Turns ".../q-GID-QPN" into ".../db-GID-QPN", as in se_sweep_entry(). */
+/*
+ * Stores the path of the doorbell of a ring: ".../db-GID-QPN" for the ring
+ * ".../q-GID-QPN". se_sweep_entry() must use the same name, because it removes
+ * the doorbell together with the ring.
+ */
 static void se_doorbell_path(char *path, size_t size, const char *ring_path)
 {
 	const char *name = strrchr(ring_path, '/') + 1;
@@ -28,13 +32,13 @@ int se_doorbell_open(struct se_doorbell *bell, const char *ring_path,
 	if (!wanted)
 		return 0;
 	se_doorbell_path(bell->path, sizeof(bell->path), ring_path);
-	/* the ring is new, so an old FIFO is left from an exited process */
+	/* the ring is new: an exited process has left the FIFO, if any */
 	unlink(bell->path);
 	if (mkfifo(bell->path, 0600))
 		return errno;
 	/*
-	 * Open for writing, too: if no process had the FIFO open for writing,
-	 * it would report an end of file
+	 * Open for writing, too: while no process has a FIFO open for writing,
+	 * reads of the FIFO return an end of file
 	 */
 	bell->fd = open(bell->path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (bell->fd < 0) {

@@ -117,7 +117,8 @@ static bool se_mr_readable(const char *addr, size_t len)
 
 	ret = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
 	if (ret < 0)
-		return errno != EFAULT; /* no permission: assume it is */
+		/* if the kernel permits no copy, assume readable memory */
+		return errno != EFAULT;
 	return ret == 2;
 }
 
@@ -135,7 +136,10 @@ static bool se_mr_mapped(const char *addr, size_t len)
 
 #define SE_ACCESS_OPTIONAL 0x3ff00000u /* hints: the device may ignore them */
 
-/* Checks access flags as the kernel's ib_check_mr_access(), efa_alloc_mr(). */
+/*
+ * Checks the access flags: first as ib_check_mr_access() of the kernel does,
+ * then as efa_alloc_mr() of its EFA driver does. Returns 0 or an errno.
+ */
 static int se_mr_access_check(unsigned int access)
 {
 	unsigned int supported = IBV_ACCESS_LOCAL_WRITE | SE_ACCESS_OPTIONAL;
@@ -245,7 +249,7 @@ SE_EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	pthread_mutex_lock(&dev->lock);
 	atomic_store(&entry->key, 0);
 	while (atomic_load(&entry->users))
-		sched_yield(); /* waits for one copy at most */
+		sched_yield(); /* each user unpins after one packet's copy */
 	dev->mr_count--;
 	pthread_mutex_unlock(&dev->lock);
 	free(mr);

@@ -10,7 +10,11 @@
 
 #include <infiniband/verbs.h>
 
-/* Returns the GID, one per network namespace (shm) or IPv4 address (udp). */
+/*
+ * Stores the GID of the device with this index. The GID contains the index and,
+ * on the shm wire, a number of this network namespace (or it is derived from
+ * SOFTEFA_GID); on the udp wire, an IPv4 address of this host.
+ */
 void se_netid_gid(int dev_index, union ibv_gid *gid);
 
 /* Returns the IPv4 address in a GID of the udp wire. */

@@ -70,9 +70,11 @@ static struct se_ring_block *se_ring_block(struct se_ring *ring,
 }
 
 /*
- * Claims and returns one of the next SE_BLOCK_TRIES blocks, or
- * SE_RING_NO_BLOCK. Starts behind the caller's last block: the owner releases
- * blocks in the order of their claims, so that the next one is free first.
+ * Claims and returns one of the SE_BLOCK_TRIES blocks from *hint on. Returns
+ * SE_RING_NO_BLOCK if none of them is free. *hint is the block behind the one
+ * that this producer claimed last. The ring's owner releases blocks in the
+ * order in which producers claimed them. So of all claimed blocks, the block
+ * *hint becomes free first.
  */
 static uint32_t se_ring_take_block(struct se_ring *ring, uint32_t id,
 				   uint32_t *hint)

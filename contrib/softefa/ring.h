@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The ring of a queue pair in shared memory: any process produces, the owner
- * consumes. ring.c opens no files, so that it can be tested alone.
+ * The ring of a queue pair in shared memory: any process may be a producer of
+ * packets, and only the queue pair's process, the owner, consumes them. ring.c
+ * opens no files, so that it can be tested alone.
  *
  * slot->seq has the state of the slot at position pos:
  * - pos: free;
@@ -119,8 +120,9 @@ uint32_t se_ring_claimant(struct se_ring *ring, uint64_t tail);
 
 /*
  * Returns the first claimed block from index on, and stores its producer's id
- * in *owner. Returns SE_RING_NO_BLOCK if there is none. The block may belong to
- * a published packet: the caller must check that the ring is empty.
+ * in *owner. Returns SE_RING_NO_BLOCK if there is none. Before the caller frees
+ * the block of an exited producer, the caller must check that the ring is
+ * empty. Otherwise a published packet might be in the block.
  */
 uint32_t se_ring_owned_block(struct se_ring *ring, uint32_t index,
 			     uint32_t *owner);

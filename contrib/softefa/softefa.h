@@ -44,7 +44,7 @@
 #define SE_GRH_LEN 40
 #define SE_COMP_VECTORS 4
 #define SE_MAX_CQE (1 << 16)
-/* RDMA reads that a QP answers at a time */
+/* limit of RDMA reads of peers that a QP answers at a time */
 #define SE_RESPONSES 64
 
 struct se_mr_entry {
@@ -68,7 +68,7 @@ struct se_dev {
 	char pci[16];
 	pthread_mutex_t lock;
 	uint32_t qp_count, cq_count, pd_count, mr_count, ah_count, qp_serial;
-	/* index: QP number & qpn_mask; nonzero: a QP has such a number */
+	/* element [n] is nonzero: n is the QP number & qpn_mask of a QP */
 	uint8_t *qpn_taken;
 	uint32_t qpn_mask;
 	struct se_mr_entry *mr; /* max_mr + 1 entries; entry 0 is not used */
@@ -161,7 +161,11 @@ struct se_qp {
 	struct se_op *free_ops, *free_resp;
 	struct se_flow *flows[SE_FLOW_HASH];
 	uint32_t flow_count, flow_serial, stream_floor, reap_bucket;
-	uint64_t reap_again; /* earliest next check of all flows, ns */
+	/*
+	 * time before which se_flow_reap_all() checks no flow, unless "often"
+	 * is set, ns
+	 */
+	uint64_t reap_again;
 	struct se_flow *ack_list, *active;
 	_Atomic bool work; /* "active" or "ack_list" is not empty */
 	const struct se_wire *wire;
@@ -230,8 +234,10 @@ struct se_mr_entry *se_mr_pin(struct se_qp *qp, uint32_t key, uint64_t addr,
 void se_mr_unpin(struct se_mr_entry *entry);
 
 /*
- * Pins the regions of the elements in pins[count]. Returns false, and pins
- * none, if the key of an element with data is wrong or permits no such access.
+ * Pins the regions of the elements sge[count], and stores the regions in
+ * pins[count]. If an element is empty, its pin is NULL. If there is no region
+ * with an element's key, or the region does not permit the access, returns
+ * false, with no region pinned.
  */
 bool se_mr_pin_list(struct se_qp *qp, const struct ibv_sge *sge, int count,
 		    uint32_t access, struct se_mr_entry **pins);

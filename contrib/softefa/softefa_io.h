@@ -19,7 +19,8 @@
 
 #include <infiniband/verbs.h>
 
-#define SE_WINDOW 64	  /* most packets in flight per flow: ack_map's bits */
+/* limit of packets in flight per flow; ack_map has a bit for each */
+#define SE_WINDOW 64
 #define SE_FLOW_HASH 256  /* buckets of the hash table */
 #define SE_MAX_SQ_SGE 2
 #define SE_MAX_RDMA_SGE 1
@@ -71,7 +72,12 @@ enum se_pkt_type {
 #define SE_PKT_IMM 1
 /* READ_DATA: ends the response early, because the region is deregistered. */
 #define SE_PKT_ABORT 2
-/* Packet 0 is not acknowledged: the stream may be new to the receiver. */
+/*
+ * The sender has received no ACK for packet 0 of the stream. So the stream may
+ * be new to the receiver, which then starts it. If the flag is not set and the
+ * receiver does not have the stream, the receiver has freed the stream's flow,
+ * and rejects the packet.
+ */
 #define SE_PKT_START 4
 #define SE_PKT_MAGIC 0x53454642u
 
@@ -125,7 +131,10 @@ enum se_slot_state { SE_SLOT_FREE, SE_SLOT_WAIT, SE_SLOT_SENT };
 
 struct se_slot {
 	struct se_op *op;	/* NULL: a VOID packet */
-	/* WAIT: time at which to send; SENT: time of the last send; ns */
+	/*
+	 * in state WAIT, time at which to send the packet; in state SENT, time
+	 * at which the packet was last sent; ns
+	 */
 	uint64_t time;
 	uint64_t off, cookie;	/* cookie: the wire's id of the packet */
 	uint32_t len;

@@ -31,7 +31,11 @@ struct se_flow *se_flow_find(struct se_qp *qp, const union ibv_gid *gid,
 	return NULL;
 }
 
-/* Returns a stream number above those of earlier flows to this peer. */
+/*
+ * Returns the number of a new flow's stream, larger than the numbers of all
+ * flows that this QP has freed. If one of these flows had the same peer, the
+ * peer would drop packets with a smaller number.
+ */
 static uint32_t se_flow_new_stream(const struct se_qp *qp)
 {
 	struct timespec ts;

@@ -5,11 +5,12 @@
  * RDMA reads at the initiator, and the loss of their responses. The caller of
  * each function holds qp->lock.
  *
- * The target drops a response if its flow fails, for example because the
- * initiator does not poll for SOFTEFA_TIMEOUT_MS. The target still acknowledges
- * other packets, so the read would wait forever. Therefore the initiator sends
- * READ_ASK for each waiting read. A target without the response replies
- * READ_GONE, and the read fails.
+ * If the target's flow to the initiator fails, the target drops the response.
+ * The flow fails, for example, if the initiator has not polled its CQ within
+ * SOFTEFA_TIMEOUT_MS. Afterwards the target still acknowledges other packets of
+ * the initiator, so the read would wait forever. Therefore the initiator sends
+ * READ_ASK for each waiting read. If the target does not have the response, the
+ * target replies READ_GONE, and the initiator fails the read.
  */
 #include <string.h>
 

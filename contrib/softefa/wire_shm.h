@@ -71,7 +71,7 @@ int se_shm_connect(struct se_qp *qp, struct se_flow *flow);
 enum se_status se_shm_alive(struct se_qp *qp, struct se_flow *flow);
 void se_shm_flow_close(struct se_qp *qp, struct se_flow *flow);
 
-/* True if a QP with this GID has a ring in the directory. */
+/* True if the directory of run-time files has a ring of a QP with this GID. */
 bool se_gid_known(const union ibv_gid *gid);
 
 #endif

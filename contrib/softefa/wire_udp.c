@@ -95,10 +95,10 @@ static void se_udp_close(struct se_qp *qp)
 }
 
 /*
- * Sends a packet. Calls sendmsg() again if it fails, because it may report the
- * error of an earlier packet. The kernel reports an error to one call only, so
- * "failed" makes se_udp_rx() search the socket's error queue, which has the
- * destination of that packet.
+ * Sends a packet. If sendmsg() fails, calls it again, because the error may be
+ * that of an earlier packet. The kernel reports an error to one call only. So
+ * this function sets "failed", and se_udp_rx() reads the socket's error queue,
+ * which has the destination of the packet with the error.
  */
 static int se_udp_tx(struct se_qp *qp, struct se_flow *flow,
 		     const struct se_pkt *pkt, const struct iovec *iov,
@@ -197,7 +197,7 @@ static void se_udp_errors(struct se_qp *qp, struct se_udp_qp *uq)
 		;
 }
 
-/* True if the packet is from the socket that it names, with the secret. */
+/* True if the packet has the secret, and its GID and QPN are the sender's. */
 static bool se_udp_genuine(const struct se_udp_header *header,
 			   const struct sockaddr_in *from)
 {
@@ -238,7 +238,10 @@ static int se_udp_rx(struct se_qp *qp, int budget)
 		else
 			qp->stats.forged++;
 	}
-	/* last: an ACK that a peer sent before it exited counts */
+	/*
+	 * Read the errors after all packets: if a peer has sent an ACK and then
+	 * exited, the ACK completes the operation before the error fails it.
+	 */
 	if (uq->failed)
 		se_udp_errors(qp, uq);
 	return count;

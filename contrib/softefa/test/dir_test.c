@@ -85,7 +85,7 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/* A SOFTEFA_DIR with foreign files gives no device, and changes no file. */
+/* If SOFTEFA_DIR has foreign files, softefa has no device, and keeps them. */
 START_TEST(foreign_directory_is_not_changed)
 {
 	int i;
@@ -246,7 +246,7 @@ START_TEST(failed_start_leaves_no_files)
 		ck_assert_int_eq(mkdir(dir, 0700), 0);
 	pid = fork();
 	if (!pid) {
-		/* files can be created, but not written, as without space */
+		/* as on a full file system: creating a file works, no write */
 		signal(SIGXFSZ, SIG_IGN);
 		setrlimit(RLIMIT_FSIZE, &limit);
 		exit(!ibv_get_device_list(NULL));

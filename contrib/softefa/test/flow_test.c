@@ -217,8 +217,8 @@ static void forget_peer(struct rig_node *node, const struct rig_node *peer)
 
 /*
  * A receiver has freed the flow of a peer that was silent for too long. The
- * peer's next message fails, also if the peer has sent few packets before, and
- * the message after it arrives.
+ * peer's next message fails, even if the peer had sent only one packet before.
+ * The message after the failed one arrives.
  */
 START_TEST(message_to_freed_flow_fails)
 {

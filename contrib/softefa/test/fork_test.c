@@ -27,7 +27,7 @@ START_TEST(child_closes_all_descriptors)
 	limit.rlim_cur = limit.rlim_max;
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	if (limit.rlim_max < MANY + 100)
-		return; /* this process may not have so many */
+		return; /* the limit of open files is too low */
 	se_fork_init();
 	for (i = 0; i < MANY; i++) {
 		fd = se_fork_open("/dev/null", O_RDONLY);
@@ -90,7 +90,10 @@ static bool child_shows_life(void)
 	return false;
 }
 
-/* The same if another thread creates a QP during the fork. */
+/*
+ * If another thread of the parent creates or destroys a QP during the fork, the
+ * child has no descriptor of that QP either.
+ */
 START_TEST(child_closes_descriptors_of_new_qp)
 {
 	struct opener opener = { 0 };
@@ -106,7 +109,11 @@ START_TEST(child_closes_descriptors_of_new_qp)
 			 0);
 	for (i = 0; i < 300; i++) {
 		pid = fork();
-		/* no check in the child: another thread may hold its lock */
+		/*
+		 * The child must not call ck_assert(): if the other thread held
+		 * libcheck's lock during the fork, the child would wait for the
+		 * lock forever. So the child reports its result by its status.
+		 */
 		if (!pid)
 			_exit(child_shows_life());
 		ck_assert_int_gt(pid, 0);
