@@ -3,9 +3,9 @@
 
 /*
  * duobench: measures one provider. Forks its ranks, pins each to a CPU, runs
- * the tests of -t, and prints "METRIC VALUE" lines. contrib/bench runs it for
- * each provider, and compares. A rank that fails prints the reason and ends the
- * others.
+ * the tests of -t, and prints "METRIC VALUE" lines. contrib/bench runs duobench
+ * for each provider, and compares the values. A rank that fails prints the
+ * reason and ends the other ranks.
  *
  * Exit status: 0 measured, 1 failed, 77 not possible with this provider.
  */
@@ -31,7 +31,7 @@
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
 #define BN_MAX_FDS 4096 /* number of descriptors that bn_check_path() checks */
-#define BN_BATCH 8		/* largest number of completions of a read */
+#define BN_BATCH 8	/* limit of completions that one fi_cq_read() returns */
 #define BN_WINDOW 64		/* number of messages in flight */
 #define BN_CTXS 1024 /* number of contexts, used one after the other */
 #define BN_CQ_SIZE 8192

@@ -67,7 +67,11 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 
 	if (receives)
 		bn_post_window(bn.rank - pairs, size);
-	/* the polls of bn_sync() could already count the next messages */
+	/*
+	 * Do not poll in this barrier: a poll could count messages of the first
+	 * window in bn.rx before bn_windows_recv() copies bn.rx. Then the
+	 * receiver would wait for more messages than the sender sends.
+	 */
 	bn_sync_still();
 	start = bn_now();
 	if (sends)
@@ -79,7 +83,7 @@ static uint64_t bn_windows(int pairs, size_t size, uint64_t *ns, long count)
 }
 
 /*
- * Measures some windows, after others that warm up. Returns the number of
+ * Sends some windows to warm up, and measures others. Returns the number of
  * windows that fit in the time budget. Called by all ranks.
  */
 static long bn_windows_count(int pairs, size_t size)

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Instructions per message, which other load does not affect. Rank 0 sends 8
- * bytes or 16 KiB to rank 1, in lockstep, so that each read except in phase
- * "idle" finds its completion. A counter of the CPU counts the instructions.
- * If duobench runs in callgrind (with --collect-atstart=no), callgrind counts
- * them, and writes a dump for each phase.
+ * Counts the instructions per message: unlike times, they do not depend on the
+ * other load of the host. Rank 0 sends 8 bytes or 16 KiB to rank 1, in
+ * lockstep, so that each fi_cq_read(), except in phase "idle", returns a
+ * completion. A counter of the CPU counts the instructions. If duobench runs in
+ * callgrind (with --collect-atstart=no), callgrind counts them, and writes a
+ * dump for each phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -130,8 +131,8 @@ static void bn_lockstep_message(int phase, size_t len)
 }
 
 /*
- * Executes one operation in lockstep. Counts the instructions of this phase;
- * BN_PHASES: of no phase.
+ * Executes one operation in lockstep. Counts only the instructions of this
+ * phase; BN_PHASES: counts none.
  */
 static void bn_lockstep(int phase, const struct bn_insn *what)
 {
@@ -160,8 +161,9 @@ static double bn_phase(int phase, const struct bn_insn *what)
 	if (bn_counter >= 0)
 		ioctl(bn_counter, PERF_EVENT_IOC_RESET, 0);
 	/*
-	 * Iterations with i < 0 are not counted: after a pause, near reads the
-	 * clock often.
+	 * Iterations with i < 0 are not counted. They follow a pause, after
+	 * which near, the local transport of ofi_duo, reads the clock in more
+	 * polls than usual.
 	 */
 	for (i = -BN_INSN_MSGS; i < BN_INSN_MSGS; i++)
 		bn_lockstep(mine && i >= 0 ? phase : BN_PHASES, what);
@@ -177,7 +179,7 @@ static double bn_phase(int phase, const struct bn_insn *what)
 	return (double) count / BN_INSN_MSGS;
 }
 
-/* True if this operation has this phase. Messages and RMA differ. */
+/* True if the test has this phase. Messages and RMA have different phases. */
 static bool bn_phase_of(int phase, const struct bn_insn *what)
 {
 	return phase == BN_IDLE || (phase >= BN_OP) == !!what->op;
@@ -224,7 +226,10 @@ void bn_insn_any(void)
 	bn.any = false;
 }
 
-/* A message that the receiver copies from the sender's memory, if permitted. */
+/*
+ * Measures a message that is long enough for a single copy: if the kernel
+ * permits process_vm_readv(), the receiver copies from the sender's memory.
+ */
 void bn_insn_large(void)
 {
 	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });

@@ -156,7 +156,11 @@ void bn_wild(void)
 		BN_OK(ret);
 	}
 	bn_lat_size("wild", 8);
-	/* the polls of bn_sync() could already count the next messages */
+	/*
+	 * Do not poll in this barrier: a poll could count messages of the other
+	 * rank in bn.rx before bn_drain_wild() copies bn.rx. Then this rank
+	 * would wait for more messages than the other rank sends.
+	 */
 	bn_sync_still();
 	/* ranks 0 and 1 end each other's wildcard receives by messages */
 	if (bn.rank < 2)

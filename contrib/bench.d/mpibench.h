@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * mpibench: measures an MPI as the OSU benchmarks do. mpirun starts it. Pins
- * each rank to a CPU, runs the tests of -t, and prints "METRIC VALUE" lines.
- * contrib/bench runs it for each configuration, and compares. Metrics are
- * TEST-RANKS.SIZE, except for the latency between two ranks.
+ * mpibench: measures an MPI library as the OSU benchmarks do. mpirun starts the
+ * ranks. Each rank pins itself to a CPU and runs the tests of -t. Rank 0 prints
+ * "METRIC VALUE" lines. contrib/bench runs mpibench for each provider, and
+ * compares the values. The names of metrics contain the test, and
+ * - in tests with all ranks, the label of -l;
+ * - in tests with messages of several sizes, ".SIZE" at the end.
  */
 #ifndef MPIBENCH_H
 #define MPIBENCH_H
@@ -18,8 +20,9 @@
 #define MB_TAG 7
 
 struct mb {
-	char *tests; /* -t: tests, separated by commas; may be only "init" */
-	const char *label;	/* -l: RANKS in the names of metrics */
+	/* -t: tests, separated by commas; "init": only those of each run */
+	char *tests;
+	const char *label;	/* -l: part of the names of metrics */
 	long budget_ns;		/* -b (ms): time per size */
 	bool few;		/* -q: use fewer sizes */
 	bool allocated;		/* -w: MPI allocates the windows */

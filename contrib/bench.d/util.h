@@ -31,7 +31,11 @@ void bn_print_ns(uint64_t *ns, size_t count, double divisor, const char *fmt,
 		 ...) __attribute__((format(printf, 4, 5)));
 
 /* cpu.c */
-int bn_pin(int rank);		/* returns the number of CPUs */
+/*
+ * Pins the calling thread, as this rank, to one of the CPUs that it may use.
+ * Returns the number of these CPUs; 1 after a failure.
+ */
+int bn_pin(int rank);
 void bn_fifo(void);
 
 #endif /* UTIL_H */
