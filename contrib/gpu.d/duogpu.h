@@ -38,7 +38,7 @@ enum gpu_step {
 };
 
 struct gpu_shared {
-	/* processes that have entered each barrier */
+	/* number of barriers that each rank has entered */
 	uint32_t arrived[2];
 	uint32_t step;			/* the next step of rank 1 */
 	uint8_t name[2][512];
@@ -52,12 +52,15 @@ struct gpu_shared {
 	} check;
 	uint32_t checked; /* number of steps that rank 1 has completed */
 	int lost; /* number of messages that did not reach rank 1 */
-	/* operations of each rank that copied between mapped memory */
+	/*
+	 * number of operations of each rank in which a GPU copied directly,
+	 * because one process had mapped the other's GPU memory
+	 */
 	uint64_t mapped[2];
-	/* operations of each rank that the other rank's GPU copied */
+	/* number of operations of each rank that the other rank's GPU copied */
 	uint64_t lent[2];
 	bool wrong;
-	/* writes use FI_DELIVERY_COMPLETE; ranks wait for the GPU */
+	/* writes use FI_DELIVERY_COMPLETE; gpu_settle() follows operations */
 	bool settle;
 };
 
@@ -92,7 +95,7 @@ extern struct gpu {
 /* main.c */
 /* Waits until the other rank has entered. Makes progress. */
 void gpu_barrier(void);
-/* Sets gpu_shared.mapped and lent of this rank. */
+/* Stores this rank's counts in gpu_shared.mapped and gpu_shared.lent. */
 void gpu_mapped(void);
 
 /* cuda.c: the driver API's functions by name; NULL: not in this driver */

@@ -21,7 +21,7 @@ struct mapping {
 	size_t len;		/* 0: not in use */
 	unsigned int number;	/* serial number in the process */
 	bool accessible;	/* the device may access it */
-	uint64_t handle;	/* handle of physical memory; 0: an allocation */
+	uint64_t handle;	/* of physical memory; 0: an allocation */
 };
 
 extern pthread_mutex_t lock;	/* protects all of the stand-in */
@@ -33,8 +33,9 @@ int fails(void);
 /* Maps a part of a file at this address; NULL: anywhere. */
 struct mapping *add_mapping(void *at, size_t len, int fd, size_t offset);
 /*
- * Ends all copies, and drops the mapping that begins at this address, but keeps
- * the addresses reserved. Returns the mapping, or NULL.
+ * Executes all pending copies, and drops the mapping that begins at this
+ * address, but keeps the addresses reserved. Returns the mapping; NULL: there
+ * is none.
  */
 struct mapping *drop_mapping(uint64_t at);
 
