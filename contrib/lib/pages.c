@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Preloaded in tests: gives a process pages of 64 KiB on a kernel with smaller
- * ones, as some kernels for aarch64 have. Maps, protects and unmaps only whole
- * pages, and rejects addresses and offsets within a page.
+ * Preloaded in tests: on a kernel with smaller pages, gives a process pages of
+ * 64 KiB, which are the pages of some kernels for aarch64. Maps, protects and
+ * unmaps only whole pages, and rejects addresses and offsets within a page.
  *
  * Differences to a kernel with pages of 64 KiB:
  * - an access behind the end of a file, within its last page, raises SIGBUS;

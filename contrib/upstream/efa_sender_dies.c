@@ -93,7 +93,7 @@ static void post(void)
 
 /*
  * Reads completions and errors of receives until there are none for MS ms.
- * Returns their number. again: posts each receive that has ended again, and
+ * Returns their number. "again": when a receive has ended, posts it once more;
  * returns after three completions or errors.
  */
 static int drain(int ms, bool again)

@@ -86,8 +86,9 @@ void repro_shown(const char *format, ...)
 int repro_run(const char *name, void (*test)(void));
 
 /*
- * Calls repro_run() for COUNT sizes, each in repro_size. A line has PROV, size
- * and WHAT. Returns 1 if the defect occurred for a size.
+ * For each element of sizes[COUNT], sets the global variable repro_size, which
+ * TEST reads, and calls repro_run(). The printed line has PROV, the size and
+ * WHAT. Returns 1 if the defect occurred for at least one size; otherwise 0.
  */
 extern const struct repro_size *repro_size;
 int repro_run_sizes(const char *prov, const char *what,
