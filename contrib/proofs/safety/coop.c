@@ -20,8 +20,11 @@
  * MUTANT length-trusted near/msg/large_coop.c: s/len > op->len \|\| //
  * MUTANT empty-copy near/msg/large_coop.c: s/!step \|\| //
  * MUTANT vector-copied near/msg/large_coop.c: s/op->iov_count != 1 \|\|/0 ||/
- * MUTANT steps-unchecked near/msg/coop.h: s/word >> 32 != round \|\|\n\t\t *near_coop_low\(word\) \+ near_coop_high\(word\) >= all/word >> 32 != round/
- * MUTANT claims-trusted near/msg/large_coop.c: s/if \(op->sender_steps > left\)/if (0)/
+ * MUTANT steps-unchecked near/msg/coop.h: \
+ *   s/word >> 32 != round \|\|\n\t\t *near_coop_low\(word\) \+ \
+ *   near_coop_high\(word\) >= all/word >> 32 != round/
+ * MUTANT claims-trusted near/msg/large_coop.c: \
+ *   s/if \(op->sender_steps > left\)/if (0)/
  * MUTANT steps-trusted near/msg/coop.h: s/if \(\*steps > sender_steps\)/if (0)/
  * MUTANT one-step-on near/msg/large_coop.c: s/op->steps - 1 - n/op->steps - n/
  */
@@ -107,8 +110,8 @@ static void sender(void)
 	if (!near_tx_coop_requested(&port, &op, slot))
 		return;
 	/*
-	 * limits the loops: each pass copies at least one byte, and uses up as
-	 * much of the budget of a poll
+	 * Limits the passes of the loop in near_tx_coop(): each pass copies at
+	 * least one byte, and subtracts the copied bytes from the budget.
 	 */
 	assume(budget <= 3);
 	near_tx_coop(&port, &op, &budget);

@@ -56,8 +56,9 @@ static struct near_rma rma;
 static struct near_rma_op first_op, second_op;
 static bool used[2];		/* operations that have not ended */
 /*
- * direct: a single copy has ended the current operation; whole: that copy has
- * copied all bytes
+ * direct: near_rma_direct(), which executes an operation as a copy between the
+ * memory of both processes, has ended the current operation, with success or
+ * with an error; whole: this copy has copied all bytes
  */
 static bool direct;
 static bool whole;

@@ -2,12 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Requests with a loan at the target, with any bytes in the loan and in the
- * initiator's table. Each copy is between bytes of the mapping and bytes of
- * the region or message that the request names, in the direction of the
- * request, and the entry in the initiator's table permits it. A region of
- * device memory is not copied as host memory. A mapping counts as used while a
- * copy is pending.
+ * Requests with a loan at the target. The loan names a region of the
+ * initiator's device memory, so that the target's device maps the region and
+ * copies between it and the target's host memory: see near/rma/stage.h. The
+ * loan and the initiator's region table have any bytes. Asserted:
+ * - each copy is between bytes of the mapping and bytes of the region or
+ *   message that the request names, in the direction of the request;
+ * - the entry in the initiator's table permits the copy;
+ * - a region of device memory is not copied as host memory;
+ * - a mapping counts as used while a copy is pending.
  *
  * C: near/rma/loan.c near_loan_serve near_loan_copy near_loan_map
  * C: near/rma/loan.c near_loan_local near_loan_end

@@ -184,14 +184,17 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *of)
 	return NULL;
 }
 
-/* of prov/src/near/rma/delegate.c, which delegate.c checks */
+/*
+ * In place of functions of prov/src/near/rma/delegate.c and
+ * prov/src/near/rma/stage_serve.c, which have their own proofs: delegate.c and
+ * stage.c of this directory
+ */
 bool near_deleg_no_reply(struct near_rx_ring *of, uint64_t word,
 		       const struct near_rma_reply *reply)
 {
 	return any(bool);
 }
 
-/* of prov/src/near/rma/stage_serve.c, which stage.c checks */
 int near_stage_request(struct near_port *of, struct near_rx_ring *from,
 		       const struct near_slot *slot)
 {
@@ -266,7 +269,7 @@ int main(void)
 	regions();
 	switch (CASE) {
 	case 0:
-		/* otherwise this port has no ring to the peer */
+		/* without tx_any(), this port has no ring to the peer */
 		if (any(bool))
 			tx_any(&peer.tx);
 		request();

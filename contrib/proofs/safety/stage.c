@@ -6,8 +6,9 @@
  * slot. Each copy is between a chunk of the peer's stage and the region that
  * the request names, if the region permits it. A message is only read, never
  * written. A stage is mapped only if it lies in the peer's file. A message in
- * host memory is copied only for the peer to which it was sent. A loan lies in
- * a chunk, and is for all bytes of the request.
+ * host memory is copied only for the peer to which it was sent. The target uses
+ * a loan, which names a region of the initiator (near/rma/stage.h), only if the
+ * loan lies in a chunk and is for all bytes of the request.
  *
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid
  * C: near/rma/stage_serve.c near_stage_serve near_stage_open_theirs

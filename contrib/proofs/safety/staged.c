@@ -203,7 +203,7 @@ struct near_slot *near_control_slot_other(struct near_port *of,
 	return any(bool) ? NULL : malloc(sizeof(struct near_slot));
 }
 
-/* Fills in an operation with two buffers, which have room for all its bytes. */
+/* Makes an operation with two buffers, which together have all its bytes. */
 static void op_any(struct near_rma_op *made)
 {
 	static void *handles[2];
@@ -252,8 +252,9 @@ static void chunk_any(struct near_chunk *chunk, int i, int state)
 }
 
 /*
- * Makes count chunks in use: the first ones of the first operation and, if that
- * operation has sent all its bytes, the others of the second operation.
+ * Makes count chunks in use. The chunks with an index below "first" belong to
+ * the first operation, and all others to the second one. If there are others,
+ * the first operation has sent all its bytes.
  */
 static void staging_any(uint32_t first, uint32_t count, const int *state)
 {
