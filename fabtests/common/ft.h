@@ -100,7 +100,10 @@ struct ft_buf {
 
 /* Configuration of an endpoint. Most tests leave all members 0. */
 struct ft_cfg {
-	/* highest API version; 0: FT_API_VERSION */
+	/*
+	 * API version for fi_getinfo(), unless FT_API_VERSION is lower; 0:
+	 * FT_API_VERSION
+	 */
 	uint32_t api;
 	uint64_t caps;		/* capabilities besides FI_MSG | FI_TAGGED */
 	uint64_t order;		/* orders besides FI_ORDER_SAS */
@@ -116,7 +119,7 @@ struct ft_cfg {
 	bool any_buffer; /* buffers need no registration: no FI_MR_LOCAL */
 	bool counters; /* open one counter for sends and one for receives */
 	bool bind_late;		/* bind the counters after fi_enable() */
-	bool no_cqs; /* bind counters that have wait_obj, and no CQs */
+	bool no_cqs; /* bind no CQs; the counters have wait_obj instead */
 	bool eq;		/* bind an event queue, which is not read */
 	bool raw;		/* the test itself reads the CQs */
 	bool plain; /* with -p "CORE;ofi_duo": open CORE without ofi_duo */

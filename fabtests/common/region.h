@@ -30,10 +30,12 @@ void ft_region_poll(struct ft_region *region);
 void ft_region_wait(struct ft_region *region, struct ft_op *op);
 void ft_region_barrier(struct ft_region *region);
 /*
- * Checks the provider's counts of this rank's operations, all to rank 0. Does
- * nothing without FI_DUO_OPS. Expected numbers:
- * - rma, atomic: operations over near, or over the core without near;
- * - refused: RMA operations that near leaves to the core.
+ * Checks the provider's counts of this rank's operations, all of which have
+ * rank 0 as the target. Does nothing if the provider has no FI_DUO_OPS.
+ * Expected numbers:
+ * - rma, atomic: if near is the local transport to rank 0, the operations that
+ *   near executes; otherwise all operations, which the core executes;
+ * - refused: RMA operations that near rejects, so that the core executes them.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		       uint64_t refused);

@@ -341,7 +341,7 @@ static void ft_run(void)
 	};
 
 	ft_run_cases(cases, FT_COUNT(cases));
-	/* shm alone does not support FI_WAIT_FD */
+	/* libfabric's provider shm does not support FI_WAIT_FD */
 	if (!ft_has_prefix(ft.opts.prov, "shm"))
 		ft_run_cases(fd_cases, FT_COUNT(fd_cases));
 }

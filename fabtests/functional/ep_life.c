@@ -31,8 +31,9 @@ static void ft_forget(void)
 }
 
 /*
- * Closes the endpoint (e), CQ (c), AV (a), domain (d) and fabric (f) in legal
- * orders. In "ecdaf" the domain is closed before the AV, which must fail.
+ * Closes the endpoint (e), CQ (c), AV (a), domain (d) and fabric (f) in several
+ * orders. In the order "ecdaf", the first close of the domain must fail with
+ * -FI_EBUSY, because the AV is still open. Then the test closes AV and domain.
  */
 static void ft_case_objects_close_in_order(void)
 {

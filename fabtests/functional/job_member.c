@@ -14,7 +14,8 @@
 #define JOB_EACH 6 /* messages of each kind from each member, in a round */
 /* writes, reads and additions at each member, in a round */
 #define JOB_ONESIDED 2
-#define JOB_LIMIT_NS 1000000000u	/* limit, CPU time of this process */
+/* CPU time of this process within which a failure must have its effects, ns */
+#define JOB_LIMIT_NS 1000000000u
 
 static struct job *job;
 static int self, round_now, known;
@@ -29,7 +30,10 @@ static bool job_local(int p)
 	return job->about[p].host == job->about[self].host;
 }
 
-/* An operation with a member may fail only after the member was doomed. */
+/*
+ * Checks the error of an operation with member p. The operation may fail only
+ * if the job has selected the member to be killed (JOB_DOOMED).
+ */
 static void job_check_error(int p, const struct ft_op *op)
 {
 	/* members close at different times: operations may fail now */
@@ -48,9 +52,10 @@ static void job_check_error(int p, const struct ft_op *op)
 
 /*
  * Returns the other member of a failed operation: p, unless p is self. If p is
- * self, the operation is a receive from any source whose sender has failed
- * midway. The error entry names only senders on this host, from libfabric 2.0
- * on. If it names none, any failed member that may be the sender is returned.
+ * self, the operation is a receive from any source, and its sender has failed
+ * midway. From libfabric 2.0 on, the error entry names the sender if the sender
+ * is on this host. Otherwise this function returns any failed member that may
+ * be the sender.
  */
 static int job_other(int p, const struct ft_op *op)
 {
@@ -435,9 +440,9 @@ static void job_close(void)
 
 /*
  * True if all messages have arrived, and near has released the resources of
- * dead members. It may release them some polls after sends to a dead member
- * fail, but the test fails after JOB_LIMIT_NS. Call before any member closes,
- * because a close releases resources, too.
+ * dead members. near may release them only some polls after sends to a dead
+ * member fail, but the test fails after JOB_LIMIT_NS. Call before any member
+ * closes, because a close releases resources, too.
  */
 static bool job_has_all_and_no_more(void)
 {

@@ -20,7 +20,8 @@ enum { JOB_WRITE, JOB_READ, JOB_ADD, JOB_VERBS };
 struct job_peer {
 	fi_addr_t addr;
 	bool over; /* the peer has failed, and no operation is pending */
-	uint64_t dead_ns;	/* CPU time when its failure was found; 0: alive */
+	/* CPU time of this process when it found the failure, ns; 0: alive */
+	uint64_t dead_ns;
 	struct job_act tx[JOB_KINDS], in, verb[JOB_VERBS];
 	int at; /* index in verb[] of the pending or next operation */
 	unsigned int seed, len;	/* data written to the peer: seed, length */
@@ -33,14 +34,16 @@ struct job_peer {
 
 /* job_member.c */
 /*
- * Returns true once when the operation with member p has ended, and stores in
- * *ok whether it succeeded. For a receive from any source, p is this member.
+ * Returns true once when the operation with member p has ended, and sets *ok if
+ * the operation has succeeded. For a receive from any source, p is the calling
+ * member.
  *
- * A failed operation with a remote member stays busy, and the result is false:
- * efa may report the error again.
+ * If an operation with a member on another host has failed, this function
+ * returns false and the operation stays busy, because efa may report the error
+ * again.
  */
 bool job_ended(int p, struct job_act *act, bool *ok);
-/* Posts a receive. If act->busy is false afterwards, call again. */
+/* Posts a receive. If act->busy is false afterwards, the caller must retry. */
 void job_receive(int p, struct job_act *act, int kind);
 /* Checks and counts a message that has arrived. */
 void job_got(const struct job_act *act, int kind);
@@ -50,8 +53,9 @@ void job_any_open(struct ft_ep *e, struct job *job, int self,
 		  struct job_peer *peers);
 void job_any_step(void);
 /*
- * Cancels all receives. Each must end, except those that efa has matched with a
- * message of a dead remote member.
+ * Cancels all receives, and waits until they have ended. Does not wait for
+ * receives that efa has matched with a message of a dead member on another
+ * host: they may have no end.
  */
 void job_any_cancel(void);
 void job_any_close(void);

@@ -14,7 +14,7 @@
 
 #include "common/ft.h"
 
-#define FT_SCRIPT 120 /* number of messages of each sender, and of receives */
+#define FT_SCRIPT 120 /* number of messages, and of receives, for each sender */
 #define FT_LATER 12 /* receive i is swapped with i + ft_rand(FT_LATER) */
 #define FT_SLOT_LEN 70000
 #define FT_TAGS 5

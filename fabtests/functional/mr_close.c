@@ -60,9 +60,10 @@ static void ft_case_send_ends_without_region(void)
 }
 
 /*
- * The target closes its region before or during a write to it. Only with the
- * provider near: if near has no region, ofi_duo passes the operation to the
- * core, and some cores then close the connection.
+ * The target closes its region before or during a write to it. The test runs
+ * only with the provider near, not with ofi_duo: if near does not find the
+ * region, ofi_duo passes the write to the core, and some cores then close the
+ * connection.
  */
 static void ft_write_round(struct ft_region *region, int round)
 {

@@ -31,7 +31,10 @@ static void ft_wait_for(struct ft_op *op, ssize_t ret)
 	FT_CHECK(!op->err, "%s", fi_strerror(op->err));
 }
 
-/* Writes the first half to the second one of rank 0, and reads it back. */
+/*
+ * In rank 1: writes the first half of its region to the second half of rank 0's
+ * region, and reads the bytes back.
+ */
 static void ft_access(void)
 {
 	const uint64_t to = region.base[0] + FT_LEN;

@@ -224,7 +224,10 @@ static void ft_probe_posted(void)
 		x.ignore = i & 1 ? ~0ull : 0;
 		ft_rx(&e, FT_RX_RECV, &x, &posted);
 		if (i & 2) {
-			/* no message has arrived, so the receive is deferred */
+			/*
+			 * Peek before the message is sent. Until then ofi_duo
+			 * may defer the receive: the core does not have it.
+			 */
 			ft_none(10 + i);
 			ft_ask(10 + i);
 		} else {
@@ -250,9 +253,11 @@ static bool ft_core_is(const char *core)
 }
 
 /*
- * False for tests that fail in the core itself. After a discard, a peek of
- * sockets finds a later message first. If a discarded message is still
- * arriving, tcp fails with EFAULT, and efa's sender waits forever.
+ * False for probes that fail because of a defect of the core:
+ * - sockets fails ft_probe_posted. After a discard, its peeks find a later
+ *   message before an earlier one, so it fails ft_probe_discard, too.
+ * - If a large message is discarded while it is arriving, tcp fails with
+ *   EFAULT, and efa's sender waits forever.
  */
 static bool ft_can(void (*probe)(void))
 {

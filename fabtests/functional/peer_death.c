@@ -4,11 +4,12 @@
 /*
  * Forks peers, and kills each at another step. Within a second all pending
  * operations with the peer must end, with success or FI_ECONNRESET, and the
- * next peer must be served. A stopped peer must not count as failed. With near
- * alone, the operations include RMA and an atomic.
+ * operations with the next peer must work. A stopped peer must not count as
+ * failed. With the provider near, the operations include RMA and an atomic.
  *
  * With ofi_duo, messages to a process that runs the core alone must continue.
- * With the hook every second peer selects ofi_duo by its name.
+ * If FI_HOOK selects ofi_duo, every second peer uses the provider
+ * "CORE;ofi_duo" instead of the core.
  *
  * FT_AWAY=1: each peer has its own pid namespace; FT_AWAY=users: also its own
  * user namespace.
@@ -52,7 +53,10 @@ static struct ft_cfg cfg = { .caps = FI_DIRECTED_RECV };
 static struct ft_ep e;
 static struct ft_buf in, out;
 static uint64_t number, fetched;
-/* operations with the current peer; the core may never end some of them */
+/*
+ * operations with the current peer; never freed, because the core may use them
+ * after the peer has failed
+ */
 static struct ft_op *op;
 static int awaited;		/* number of operations that must end */
 static fi_addr_t other;		/* fi_addr of the current peer */
@@ -143,7 +147,7 @@ static void ft_peer(const struct ft_child *parent)
 	}
 }
 
-/* In a peer of a hooked job: selects ofi_duo by its name. */
+/* In a peer: if FI_HOOK selects ofi_duo, uses the provider "CORE;ofi_duo". */
 static void ft_peer_by_name(void)
 {
 	static char prov[64];
@@ -180,9 +184,10 @@ static void ft_far_main(const struct ft_child *parent)
 
 	unsetenv("FI_HOOK");	/* libfabric reads it at the first call */
 	/*
-	 * No killed process had this IP address. If this process had the
-	 * address and port of a killed process, the record of the killed
-	 * process could fail the first send: fi_duo(7), peer failure.
+	 * Use an IP address that no killed process had. If this process got the
+	 * address and port of a killed process, the test could find that
+	 * process's record, and its first send to this process could fail:
+	 * fi_duo(7), peer failure.
 	 */
 	if (ft_has_prefix(ft.opts.prov, "tcp") && !ft.opts.src)
 		ft.opts.src = "127.0.0.2";
@@ -281,8 +286,8 @@ static bool ft_over_core(fi_addr_t peer)
 }
 
 /*
- * Posts a send to a peer that may have failed. The core then ends or rejects
- * it, except tcp, which tries to connect forever.
+ * Posts a send to a peer that may have failed. In that case the core ends or
+ * rejects the send, except tcp, which tries to connect forever.
  */
 static void ft_post_send(fi_addr_t peer)
 {
@@ -320,8 +325,8 @@ static void ft_post(fi_addr_t peer)
 static void ft_post_onesided(fi_addr_t peer, const struct ft_about *about)
 {
 	/*
-	 * the atomic first: only the target executes it, and the write and the
-	 * read wait for its end
+	 * Post the atomic first: only the target can execute it, and the write
+	 * and the read wait for its end. So all three are pending for a while.
 	 */
 	ft_try(FT_FETCH, FT_RETRY(&e, fi_fetch_atomic(
 		e.ep, &number, 1, NULL, &fetched, NULL, peer, about->base,
@@ -453,8 +458,8 @@ static void ft_run(void)
 	int steps;
 
 	/*
-	 * otherwise the process on the core alone would wait for messages over
-	 * the shared memory of efa
+	 * Otherwise efa, in the process that runs the core alone, would expect
+	 * messages over efa's own shared memory.
 	 */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);

@@ -193,9 +193,10 @@ static void ft_talk(void)
 }
 
 /*
- * The second endpoint opens while the first fi_addr is free. The peer that is
- * removed and inserted again gets no messages before that: efa numbers the
- * messages to a newly inserted peer from 0.
+ * The second endpoint opens while the first fi_addr of the AV is free, because
+ * the test has removed it. No endpoint sends messages before the test inserts
+ * the removed address again: efa numbers the messages to a newly inserted peer
+ * from 0.
  */
 static void ft_case_ep_gets_av_with_holes(void)
 {

@@ -58,7 +58,8 @@ struct ft_verbs {
 	struct {
 		uint64_t base, key;
 	} at[FT_MAX_RANKS];
-	uint64_t added[FT_MAX_RANKS];	/* additions at each rank */
+	/* number of additions by this endpoint to its cell at each rank */
+	uint64_t added[FT_MAX_RANKS];
 	struct ft_buf buf;
 	struct ft_op op;
 	int what, to;

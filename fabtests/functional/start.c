@@ -5,8 +5,8 @@
  * Many processes start at once, several times. Each must have shared memory and
  * find all others, all messages must arrive, and no process may crash.
  * Exceptions:
- * - /dev/shm has space (FT_ROOM, in MiB) for a few only. The others use the
- *   core.
+ * - /dev/shm has space (FT_ROOM, in MiB) for a few processes only. The other
+ *   processes use the core.
  * - A stopped process holds the registry's lock. All others use the core.
  */
 
@@ -43,8 +43,9 @@ static bool ft_has_shm(void)
 }
 
 /*
- * Checks the number of ranks with shared memory. Some space may stay unused:
- * libfabric's shm needs space for one endpoint per CPU.
+ * Checks the number of ranks with shared memory. With FT_ROOM, this number may
+ * be smaller than the number of ranks with sufficient space: libfabric returns
+ * shm only while /dev/shm has space for one endpoint per CPU.
  */
 static void ft_check_have(int have, bool stopped)
 {
@@ -143,7 +144,10 @@ static void ft_case_stopped_process_means_core(void)
 {
 	int lock = -1;
 
-	/* only with a /dev/shm of this test alone (FT_ROOM), with a registry */
+	/*
+	 * Needs a /dev/shm that only this test uses (FT_ROOM is set), and that
+	 * has space for a registry (FT_NO_SHM is not set)
+	 */
 	if (!getenv("FT_ROOM") || getenv("FT_NO_SHM"))
 		return;
 	ft_round(false, ft.opts.rank == 0 ? &lock : NULL);

@@ -23,7 +23,8 @@ struct ft_rail {
 	/* buffers for receives; the last one is for sends */
 	uint8_t note[FT_RECVS + 1][FT_NOTE];
 	struct ft_op recv[FT_RECVS];
-	pthread_mutex_t lock;	/* for posts and, with the thread, for reads */
+	/* held for each post and, if ft_threaded, for each read of the CQ */
+	pthread_mutex_t lock;
 	atomic_int notes, written; /* messages and writes that arrived */
 	uint64_t rma; /* number of RMA operations of this rank */
 };

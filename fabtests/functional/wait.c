@@ -2,10 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A message goes from rank to rank. Each rank sleeps until it arrives: on the
- * CQ's descriptor, in a blocking read, or without a CQ on its counters.
- * Afterwards, without messages, no rank may wake if both paths can signal.
- * Prints times.
+ * A message goes from rank to rank. Each rank sleeps until the message arrives:
+ * on the CQ's file descriptor, in a blocking read, or, without a CQ, on its
+ * counters. Prints the times from the send to the wakeup.
+ *
+ * Afterwards no rank sends. If near and the core can wake a thread for every
+ * message (ft_all_signal()), a rank that sleeps on the CQ's file descriptor may
+ * then wake at most FT_WAKES times.
  */
 
 #include <errno.h>
@@ -40,7 +43,10 @@ static int ft_trywait(struct fid *fid)
 	return ret;
 }
 
-/* Sleeps. 1: woken, maybe without reason; 0: timeout; -1: must not sleep. */
+/*
+ * Sleeps on the file descriptor. Returns 1: woken, maybe without an event; 0:
+ * timeout; -1: fi_trywait() does not permit to sleep.
+ */
 static int ft_sleep(struct fid *fid, int ms)
 {
 	struct pollfd fd = { .events = POLLIN };

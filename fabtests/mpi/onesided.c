@@ -142,7 +142,10 @@ static void mt_fetch(void)
 	MT_CHECK(total == count * (count - 1) / 2, "a ticket was drawn twice");
 }
 
-/* Passes a number at rank 0 from rank to rank by compare-and-swap. */
+/*
+ * The ranks increment a number in rank 0's window by compare-and-swap, one rank
+ * after the other: each rank waits until the number is that of its next turn.
+ */
 static void mt_compare(void)
 {
 	uint64_t next, mine, before;

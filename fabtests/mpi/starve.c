@@ -15,7 +15,11 @@
 #include "mt.h"
 
 #define MT_TAG 5
-#define MT_TAG_REPORT 6 /* differs from MT_TAG: a request may be pending */
+/*
+ * Differs from MT_TAG: a report may arrive while the server still has receives
+ * for requests posted, and these must not match the report.
+ */
+#define MT_TAG_REPORT 6
 #define MT_INTERVAL 0.02 /* seconds between two requests of the last rank */
 #define MT_WINDOW_MAX 1024
 /*
@@ -71,7 +75,8 @@ static void mt_post(int *request, MPI_Request *posted)
 
 /*
  * Answers requests until the time is over and the last rank has had a quarter
- * of its answers. Each answer contains whether the test is over.
+ * of its expected answers. Afterwards the answer to each client's next request
+ * reports that the test is over.
  */
 static void mt_serve(void)
 {
