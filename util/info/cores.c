@@ -15,7 +15,10 @@
 
 #define INFO_NODES "/sys/devices/system/node"
 
-/* Providers that ofi_duo does not wrap, or wraps only in a stack */
+/*
+ * Providers that are no cores by themselves: ofi_duo does not wrap them, or
+ * wraps them only as part of a stack of providers, such as "NAME;ofi_rxm".
+ */
 static const char *const info_no_cores[] = {
 	"shm", "sm2", "lnx", "off_coll", "net", "efa-direct",
 };
@@ -56,9 +59,9 @@ static int info_distance(int from, int to)
 }
 
 /*
- * Stores the PCI address in the last part of PATH that has one: virtio's and
- * USB's devices are below a PCI device. Returns false if no part has one.
- * Changes PATH.
+ * Finds the last part of PATH that is a PCI address, and stores this part. For
+ * devices of virtio and USB, other parts follow it, because these devices are
+ * below a PCI device. Returns false if no part is a PCI address. Changes PATH.
  */
 static bool info_pci_of(char *path, char *pci, size_t size)
 {

@@ -67,7 +67,10 @@ bool info_is_off(const char *value);
 bool info_is_hooked(void);
 /* True if the local transport is libfabric's shm, not near. */
 bool info_local_is_shm(void);
-/* Returns the ring budget of an endpoint, bytes. */
+/*
+ * Returns the limit of the memory for all rings by which an endpoint of near
+ * receives, bytes: see FI_OFI_DUO_RING_MEMORY in fi_duo(7).
+ */
 size_t info_near_memory(void);
 /* Returns the space in /dev/shm that RANKS ranks of one host need, MiB. */
 unsigned long info_shm_need(int ranks);

@@ -56,7 +56,10 @@ static int pmi_ask(const char *request, const char *answer, char *line)
 	return 0;
 }
 
-/* Copies the word behind NAME, which ends with "=". Returns 0 or -1. */
+/*
+ * Copies the word of LINE that follows NAME, which is a key with its "=", for
+ * example " value=". Returns 0; -1: LINE does not contain NAME.
+ */
 static int pmi_word(const char *line, const char *name, char *word,
 		    size_t size)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The matrix of paths from rank to rank: its problems, as text and JSON */
+/*
+ * The matrix of paths from rank to rank. Finds problems in the matrix, and
+ * prints the matrix as text or JSON.
+ */
 
 #include <stdio.h>
 #include <string.h>

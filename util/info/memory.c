@@ -38,7 +38,8 @@ static unsigned long info_mib(unsigned long long bytes)
 
 /*
  * See info.h. libfabric returns shm only if there is space for one endpoint per
- * CPU. One more endpoint exists for a moment. near needs records only.
+ * CPU. The space of one more endpoint is a reserve, for an endpoint that exists
+ * only for a short time. near needs space for the records only.
  */
 unsigned long info_shm_need(int ranks)
 {
@@ -75,7 +76,10 @@ static const char *info_registry_dir(void)
 	return dir && *dir ? dir : INFO_SHM;
 }
 
-/* Checks the user as local/registry_owner.c does. False: reported a problem. */
+/*
+ * Checks the user as local/registry_owner.c does. If there is a problem, this
+ * function reports it and returns false.
+ */
 static bool info_check_user(void)
 {
 	if (duo_proc_user_known())
@@ -108,7 +112,7 @@ static unsigned long long info_avail_mib(const struct statvfs *space)
 	       INFO_MIB;
 }
 
-/* Returns the size, MiB, with which a tmpfs has NEED MiB free, as remedy. */
+/* Returns the size, MiB, that a tmpfs must have so that NEED MiB are free. */
 static unsigned long info_size_for(const struct statvfs *space,
 				   unsigned long need)
 {
