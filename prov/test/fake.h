@@ -165,7 +165,7 @@ struct fake_core {
 	 */
 	bool util_srx;
 	bool ends_twice; /* report a truncated receive twice, as efa does */
-	int eagain; /* number of receives that will return -FI_EAGAIN */
+	int eagain; /* number of next receives that return -FI_EAGAIN */
 	/* called during a post to the core, as if by another thread */
 	void (*on_post)(void);
 	int post_err;		/* error of the next receive */
@@ -244,8 +244,8 @@ void fake_fini(void);
 struct fid_fabric *fake_fabric_open(enum fi_duo_path path);
 
 /*
- * Fails the test if the info has a fabric or a domain, which would be
- * ofi_duo's.
+ * Fails the test if the info that ofi_duo passes to a fake has a fabric or a
+ * domain: these objects would belong to ofi_duo, not to the fake.
  */
 void fake_no_fids(const struct fi_info *info);
 

@@ -65,8 +65,8 @@ const char *fake_shm_name(struct fake_obj *ep, fi_addr_t addr)
 }
 
 /*
- * Returns the fi_addr of the peer with this index; if there is none, the first
- * free fi_addr.
+ * Returns the fi_addr of the peer with this index. If the peer has none,
+ * returns the first free fi_addr.
  */
 static fi_addr_t fake_shm_addr(struct fake_map *map, int place)
 {
@@ -120,7 +120,10 @@ static struct fi_ops fake_shm_fid_ops = {
 	.control = fake_control,
 };
 
-/* Accesses the regions of all peers, as smr_map_del() does. */
+/*
+ * Fails the test if a peer's region is unmapped already: smr_map_del() of
+ * libfabric's shm accesses the regions of all peers here.
+ */
 static int fake_shm_av_close(struct fid *fid)
 {
 	struct fake_obj *obj = fake_obj_of(fid);

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fake shm's calls of ofi_duo's shared receive context, fi_peer(3), in the
- * order of shm. If a receive matches: get, completion, free_entry. Otherwise:
- * get, queue, and later start, completion, free_entry.
+ * The fake shm calls ofi_duo's shared receive context, fi_peer(3), in the same
+ * order as libfabric's shm. If a receive matches the message: get, completion,
+ * free_entry. Otherwise: get, queue, and later start, completion, free_entry.
  */
 
 #include <errno.h>

@@ -108,7 +108,7 @@ void pair_insert(void);
 void pair_open(const struct fixture_attr *attr);
 /* fixture_setup() and pair_insert(); a setup for UNIT_CASE(). */
 void pair_setup(void);
-/* Returns the fi_addr of "local" or "remote", whose messages take this path. */
+/* Returns the fi_addr of the peer with this path: "local" or "remote". */
 static inline fi_addr_t source(int path)
 {
 	return path == FI_DUO_LOCAL ? local : remote;

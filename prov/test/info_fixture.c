@@ -50,7 +50,7 @@ void info_set(struct fi_info *of, const struct duo_hint *field, uint64_t value)
 
 	if (!field->direct)
 		memcpy(&at, at + field->attr, sizeof(at));
-	/* little endian: the low bytes */
+	/* on a little-endian CPU, the first bytes are the low ones */
 	memcpy(at + field->at, &value, field->size);
 }
 

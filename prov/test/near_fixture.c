@@ -128,7 +128,7 @@ void near_setup_unlocked(void)
 {
 	over_near.threading = FI_THREAD_DOMAIN;
 	near_setup();
-	/* reads may take the fast path only if this value is above 1 */
+	/* reads of the CQ take the fast path only if this value is above 1 */
 	duo_params.core_poll_interval = 64;
 	ck_assert(!fixture_ep()->group->lock.on);
 }

@@ -32,7 +32,7 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/* Opens a port of near, with rig_sink. Stores its peer fx.ep in *us. */
+/* Opens a port of near with rig_sink. Stores fx.ep, the port's peer, in *us. */
 struct near_port *rig_open_port(struct near_peer **us);
 
 /*

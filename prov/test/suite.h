@@ -24,12 +24,14 @@
  * 	UNIT_TEST(reads_nothing) { }
  *
  * UNIT_LOOP() runs the test for each _i from first to end - 1, each in its own
- * process. UNIT_ROUNDS() runs all of them in one process, with teardown and
- * setup between two rounds. This saves the start of processes, which takes
- * longer than most rounds. If a round fails, it is the last one printed.
+ * process. UNIT_ROUNDS() runs all these rounds in one process, with teardown
+ * and setup between two rounds, because the start of a process takes longer
+ * than most rounds. If a round fails, its number is the last one printed.
+ *
+ * A test of UNIT_CASE() may take 300 s, for a busy host.
  */
 #define UNIT_CASE(name, setup, teardown)				\
-	UNIT_LONG_CASE(name, setup, teardown, 300)	/* seconds, for a busy host */
+	UNIT_LONG_CASE(name, setup, teardown, 300)
 /* A test case whose tests may each take this number of seconds */
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\

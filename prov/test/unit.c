@@ -142,7 +142,7 @@ void unit_region_make(const char *peer_name)
 {
 	int fd;
 
-	/* left by a killed test that had this process's pid */
+	/* remove the object of a killed test that had the same pid, if any */
 	shm_unlink(peer_name);
 	fd = shm_open(peer_name, O_CREAT | O_EXCL | O_RDWR, 0600);
 	ck_assert_int_ge(fd, 0);

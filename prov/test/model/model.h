@@ -33,8 +33,10 @@ enum model_source {
 	MODEL_LOCAL_FAR,	/* on this host, but sends over the core */
 	MODEL_LOCAL,
 	MODEL_LOCAL_2,
-	MODEL_LATE,		/* publishes its record after its insert */
-	MODEL_UNKNOWN,		/* is inserted after it has sent */
+	/* inserted into AVs before it publishes its record */
+	MODEL_LATE,
+	/* sends before it is inserted into AVs */
+	MODEL_UNKNOWN,
 	MODEL_SOURCES
 };
 

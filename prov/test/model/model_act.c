@@ -213,7 +213,7 @@ static void model_cancel_ended(void)
 	model_assert(ret == -FI_ENOENT, "fi_cancel of an ended one: %zd", ret);
 }
 
-/* Cancels the receive that matches the newest message, before a read. */
+/* Cancels the receive of the newest message before its completion is read. */
 static void model_cancel_taker(void)
 {
 	const struct model_msg *msg = &model.msg[model.msg_count - 1];

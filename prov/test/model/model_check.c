@@ -163,8 +163,8 @@ static bool model_core_filled(const struct model_recv *recv,
 
 /*
  * Checks that the second message of a source did not overtake the first one. If
- * the second one's receive was posted earlier than the first one's, it must not
- * match the first message.
+ * the receive of the second message was posted before the receive of the first
+ * message, then the earlier receive must not match the first message.
  */
 static void model_check_pair(const struct model_msg *first,
 			     const struct model_msg *second)
@@ -204,7 +204,7 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/* Checks that no earlier receive was free and matches the message. */
+/* Checks that no receive posted earlier was free and matches the message. */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;

@@ -160,7 +160,7 @@ static void model_multi_done(struct model_recv *recv,
 	model_check_entry(model_take_in(recv, buf, entry->cq.len), &message);
 }
 
-/* Checks a peek's completion. With efa (util_srx), it has no source. */
+/* Checks a peek's completion, which has no source with efa (util_srx). */
 static void model_peek_done(struct model_recv *recv,
 			    const struct model_entry *entry)
 {

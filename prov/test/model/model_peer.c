@@ -73,9 +73,9 @@ void model_open_peers(void)
 }
 
 /*
- * Inserts a source between its messages. The sends around the insert poll shm,
- * which may queue later messages of the source while earlier ones are
- * unresolved.
+ * Inserts a source while its messages arrive. The endpoint's sends before and
+ * after the insert poll shm. In these polls, shm may queue later messages of
+ * the source while earlier messages are unresolved.
  */
 void model_act_insert(void)
 {
@@ -103,9 +103,11 @@ void model_act_publish(void)
 }
 
 /*
- * Marks messages of a source that directed receives may miss. Gaps: a shm
- * message without a source stays without one. A message that waits at the core
- * is not found there if the source's new process uses shm.
+ * Before a source ends: marks its waiting messages that directed receives may
+ * miss. Gaps:
+ * - If ofi_duo has no source for a message of shm, it never finds the source.
+ * - If the source's new process uses shm, receives that name the source do not
+ *   match messages of the old process that wait at the core.
  */
 static void model_orphan(int source)
 {

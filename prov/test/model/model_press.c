@@ -45,7 +45,7 @@ static int model_open_wildcards(int ep, enum duo_rx_kind kind)
 
 /*
  * True if a multi-receive buffer is open. Gap: wildcard receives may have to
- * wait for it (docs/matching.md).
+ * wait for the end of the buffer (docs/matching.md).
  */
 static bool model_has_buffers(int ep)
 {

@@ -7,9 +7,9 @@
  * (stops.h), in both roles (talk.h).
  *
  * After a kill, all operations of the survivor must end within a second of CPU
- * time. Each completely sent message must have arrived. Memory and descriptors
- * must be those from before. Then a further sender must reach the survivor's
- * port.
+ * time. Each completely sent message must have arrived. The survivor must not
+ * have more memory and file descriptors in use than before the run. Then
+ * another sender must reach the survivor's port.
  *
  * TORTURE_SEED    number of the first run (default 1), printed by a failure
  * TORTURE_MS      time for each test, ms (default 500); after a stop at each
@@ -168,7 +168,10 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 	while (duo_now_ms() < until_ms) {
 		if (!talk_step(talk))
 			usleep(200 + (useconds_t)deaths_stop_ms());
-		/* the victim may have been stopped while it closed its port */
+		/*
+		 * The peer may be gone only if the victim was stopped while it
+		 * closed its port, after all operations
+		 */
 		ck_assert_msg((!talk->gone || talk_over(talk)) && !talk->failed,
 			      "%s: stopped is not dead", now);
 	}
@@ -177,7 +180,7 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 
 static void deaths_pause(struct talk *talk)
 {
-	/* odd runs detect the failure in near_woken(), as a sleeping thread */
+	/* in odd runs, near detects the failure as for a sleeping thread */
 	if (talk->plan->sleeps && talk->role == TALK_PASSIVE)
 		talk_sleep(talk, 100);
 	else if (run & 1)
@@ -186,9 +189,9 @@ static void deaths_pause(struct talk *talk)
 }
 
 /*
- * True if the port's memory is at most `taken`, that from before the run. Also
- * true if a sender of another pid namespace failed while it attached to a ring:
- * near keeps its claim, which does not identify the sender yet
+ * True if the port uses at most `taken` bytes, as before the run. Also true if
+ * a sender of another pid namespace failed while it attached to a ring: near
+ * keeps the sender's claim, because the claim does not identify the sender yet
  * (docs/reliability.md).
  */
 static bool deaths_clean(const struct talk *talk, size_t taken)
@@ -217,7 +220,7 @@ static void deaths_survive(struct talk *talk, pid_t pid, size_t taken)
 		if (event == CLD_STOPPED)
 			deaths_resume(talk, pid);
 		if (event == CLD_EXITED && !dead_ms) {
-			/* the socket may have a request of the victim */
+			/* read the victim's requests, if the socket has any */
 			if (talk->plan->far)
 				near_fdx_read(talk->rig->port);
 			dead_ms = duo_now_ms();

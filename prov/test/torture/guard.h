@@ -5,9 +5,9 @@
  * Detects accesses out of bounds. The linker replaces these calls:
  * - mmap() places an inaccessible page before and behind each mapping.
  * - process_vm_readv() and process_vm_writev() fail with EFAULT for memory of
- *   this process that guard_permit() has not permitted. All ports are in one
- *   process here. If nothing failed, an address from a bad port could make
- *   another port overwrite the memory of a third one.
+ *   this process that guard_permit() has not permitted. In these tests, all
+ *   ports are in one process. Without the check, an address from a bad port
+ *   could make another port overwrite the memory of a third port.
  */
 #ifndef TORTURE_GUARD_H
 #define TORTURE_GUARD_H

@@ -34,7 +34,7 @@ struct talk_plan {
 	uint32_t ops;
 	/* shortest and longest operation, bytes */
 	uint32_t least, most;
-	/* no single copies: fragments, and RMA by the target */
+	/* no single copies: send fragments, and let the target execute RMA */
 	bool no_cma;
 	bool direct;		/* do not delegate operations */
 	bool sleeps; /* the passive process sleeps while no message arrives */
