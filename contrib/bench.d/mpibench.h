@@ -4,8 +4,8 @@
 /*
  * mpibench: measures an MPI library as the OSU benchmarks do. mpirun starts the
  * ranks. Each rank pins itself to a CPU and runs the tests of -t. Rank 0 prints
- * "METRIC VALUE" lines. contrib/bench runs mpibench for each provider, and
- * compares the values. The names of metrics contain the test, and
+ * "METRIC VALUE" lines. contrib/bench runs mpibench for each configuration, and
+ * compares their values. The names of metrics contain the test, and
  * - in tests with all ranks, the label of -l;
  * - in tests with messages of several sizes, ".SIZE" at the end.
  */
@@ -20,7 +20,10 @@
 #define MB_TAG 7
 
 struct mb {
-	/* -t: tests, separated by commas; "init": only those of each run */
+	/*
+	 * -t: tests, separated by commas. "init" stands for no test: each run
+	 * measures MPI_Init(), the first message and the memory anyway.
+	 */
 	char *tests;
 	const char *label;	/* -l: part of the names of metrics */
 	long budget_ns;		/* -b (ms): time per size */
