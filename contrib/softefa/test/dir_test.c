@@ -85,7 +85,7 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/* If SOFTEFA_DIR has foreign files, softefa has no device, and keeps them. */
+/* If SOFTEFA_DIR has foreign files, softefa has no device, and removes none. */
 START_TEST(foreign_directory_is_not_changed)
 {
 	int i;
@@ -246,7 +246,10 @@ START_TEST(failed_start_leaves_no_files)
 		ck_assert_int_eq(mkdir(dir, 0700), 0);
 	pid = fork();
 	if (!pid) {
-		/* as on a full file system: creating a file works, no write */
+		/*
+		 * With this limit, softefa can create files, but not write to
+		 * them, as on a full file system
+		 */
 		signal(SIGXFSZ, SIG_IGN);
 		setrlimit(RLIMIT_FSIZE, &limit);
 		exit(!ibv_get_device_list(NULL));
