@@ -33,9 +33,9 @@ void ft_region_barrier(struct ft_region *region);
  * Checks the provider's counts of this rank's operations, all of which have
  * rank 0 as the target. Does nothing if the provider has no FI_DUO_OPS.
  * Expected numbers:
- * - rma, atomic: if near is the local transport to rank 0, the operations that
- *   near executes; otherwise all operations, which the core executes;
- * - refused: RMA operations that near rejects, so that the core executes them.
+ * - rma, atomic: operations that near executes if it is the local transport to
+ *   rank 0; otherwise the core executes them;
+ * - refused: RMA operations that near rejects and ofi_duo passes to the core.
  */
 void ft_region_counted(struct ft_region *region, uint64_t rma, uint64_t atomic,
 		       uint64_t refused);

@@ -34,9 +34,9 @@ struct job_peer {
 
 /* job_member.c */
 /*
- * Returns true once when the operation with member p has ended, and sets *ok if
- * the operation has succeeded. For a receive from any source, p is the calling
- * member.
+ * Returns true once when the operation with member p has ended. Then *ok is
+ * true if the operation has succeeded. For a receive from any source, p is the
+ * calling member.
  *
  * If an operation with a member on another host has failed, this function
  * returns false and the operation stays busy, because efa may report the error

@@ -45,7 +45,7 @@ static int ft_trywait(struct fid *fid)
 
 /*
  * Sleeps on the file descriptor. Returns 1: woken, maybe without an event; 0:
- * timeout; -1: fi_trywait() does not permit to sleep.
+ * timeout; -1: fi_trywait() permits no sleep.
  */
 static int ft_sleep(struct fid *fid, int ms)
 {
