@@ -105,7 +105,7 @@ void model_act_publish(void)
 /*
  * Before a source ends: marks its waiting messages that directed receives may
  * miss. Gaps:
- * - If ofi_duo has no source for a message of shm, it never finds the source.
+ * - If the source is not in the AV, its messages over shm never get a source.
  * - If the source's new process uses shm, receives that name the source do not
  *   match messages of the old process that wait at the core.
  */

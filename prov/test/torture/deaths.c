@@ -169,8 +169,8 @@ static void deaths_resume(struct talk *talk, pid_t pid)
 		if (!talk_step(talk))
 			usleep(200 + (useconds_t)deaths_stop_ms());
 		/*
-		 * The peer may be gone only if the victim was stopped while it
-		 * closed its port, after all operations
+		 * near may report the victim as failed only if the victim was
+		 * stopped while it closed its port, after all operations
 		 */
 		ck_assert_msg((!talk->gone || talk_over(talk)) && !talk->failed,
 			      "%s: stopped is not dead", now);
