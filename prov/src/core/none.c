@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
-#include "base/enosys.h"
 #include "base/compat.h"
+#include "base/enosys.h"
 #include "base/util.h"
 #include "core/none.h"
 

@@ -7,8 +7,6 @@
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_errno.h>
 
-#include "device/device.h"
-#include "fi/api.h"
 #include "av/av.h"
 #include "base/enosys.h"
 #include "base/log.h"
@@ -17,6 +15,8 @@
 #include "cq/auto.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "device/device.h"
+#include "fi/api.h"
 #include "near/near.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"

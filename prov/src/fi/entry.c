@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fi/api.h"
-#include "fi/entry.h"
 #include "base/abi.h"
 #include "base/log.h"
 #include "base/param.h"
 #include "base/params.h"
 #include "base/util.h"
+#include "fi/api.h"
+#include "fi/entry.h"
 
 /* largest value of a parameter that is a number of polls or microseconds */
 #define DUO_PARAM_MAX 1000000

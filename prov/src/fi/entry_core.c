@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-#include "fi/entry.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "base/util.h"
+#include "fi/entry.h"
 
 static void duo_param_read_local(const struct duo_param *param)
 {

@@ -5,8 +5,8 @@
 
 #include "config.h"
 
-#include "fi/entry.h"
 #include "base/log.h"
+#include "fi/entry.h"
 
 static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_NAME, PACKAGE_VERSION);

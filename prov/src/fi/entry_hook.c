@@ -8,12 +8,12 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
-#include "fi/entry.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
 #include "cq/cq.h"
+#include "fi/api.h"
+#include "fi/entry.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 

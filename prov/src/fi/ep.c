@@ -11,22 +11,22 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
-#include "fi/api.h"
 #include "av/av.h"
 #include "av/map.h"
+#include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/read.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
-#include "base/enosys.h"
+#include "fi/api.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
 #include "obj/mr.h"
 #include "obj/up.h"
-#include "transport/near/onesided.h"
 #include "rx/recv.h"
+#include "transport/near/onesided.h"
 #include "tx/onesided.h"
 
 /*

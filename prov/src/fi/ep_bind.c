@@ -5,11 +5,11 @@
 
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "av/av.h"
 #include "base/log.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
+#include "fi/api.h"
 #include "obj/ep.h"
 
 static int duo_ep_late(const struct duo_ep *ep, const char *what)

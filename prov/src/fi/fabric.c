@@ -5,7 +5,6 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "base/compat.h"
 #include "base/enosys.h"
 #include "base/log.h"
@@ -13,6 +12,7 @@
 #include "core/none.h"
 #include "core/traits.h"
 #include "cq/cq.h"
+#include "fi/api.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
 #include "transport/transport.h"

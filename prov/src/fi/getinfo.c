@@ -10,13 +10,13 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "base/compat.h"
 #include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "core/none.h"
 #include "core/traits.h"
+#include "fi/api.h"
 #include "obj/fabric.h"
 
 /* Arguments of the application's call of fi_getinfo() */

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "base/hints.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "base/util.h"
 #include "core/traits.h"
+#include "fi/api.h"
 #include "transport/near/onesided.h"
 #include "transport/transport.h"
 

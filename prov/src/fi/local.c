@@ -14,11 +14,11 @@
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "av/av.h"
 #include "av/map.h"
 #include "base/log.h"
 #include "base/params.h"
+#include "fi/api.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "transport/transport.h"

@@ -4,8 +4,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "fi/api.h"
 #include "base/log.h"
+#include "fi/api.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
 

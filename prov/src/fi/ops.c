@@ -6,14 +6,14 @@
  * functions that implement an endpoint's fi_send(), fi_tsend() etc.
  */
 
-#include "fi/api.h"
 #include "core/lazy.h"
 #include "cq/cq.h"
+#include "fi/api.h"
 #include "obj/up.h"
-#include "transport/transport.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
 #include "rx/recv.h"
+#include "transport/transport.h"
 
 /*
  * duo_up.calls(): sets the endpoint's fi_ops_msg and fi_ops_tagged for the mode

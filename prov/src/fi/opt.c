@@ -6,8 +6,8 @@
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "base/log.h"
+#include "fi/api.h"
 #include "obj/ep.h"
 
 /* value of FI_OPT_MIN_MULTI_RECV if the core lacks the option, bytes */

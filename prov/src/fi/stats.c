@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
-#include "fi/api.h"
 #include "av/map.h"
 #include "av/route.h"
+#include "fi/api.h"
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "transport/near/near_ep.h"

@@ -13,9 +13,9 @@
 
 #include "base/compat.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "local/registry.h"
 #include "local/registry_record.h"
-#include "base/proc.h"
 
 #define DUO_MAGIC 0x31304f5544494649ULL	/* "IFIDUO01" */
 #define DUO_RECORD_VERSION 6

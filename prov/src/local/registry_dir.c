@@ -14,9 +14,9 @@
 #include <unistd.h>
 #include <rdma/fi_errno.h>
 
+#include "base/proc.h"
 #include "local/registry.h"
 #include "local/registry_record.h"
-#include "base/proc.h"
 
 /* longest wait for a lock while no name in the directory changes, ms */
 #define DUO_LOCK_WAIT_MS 3000

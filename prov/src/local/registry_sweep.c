@@ -14,9 +14,9 @@
 
 #include "base/compat.h"
 #include "base/log.h"
+#include "base/proc.h"
 #include "local/registry.h"
 #include "local/registry_record.h"
-#include "base/proc.h"
 
 #define DUO_SWEEP_INTERVAL_S 1
 

@@ -13,10 +13,10 @@
 #include <rdma/fi_duo.h>
 
 #include "base/compat.h"
-#include "base/util.h"
 #include "base/decoy.h"
-#include "transport/transport.h"
+#include "base/util.h"
 #include "obj/group.h"
+#include "transport/transport.h"
 
 struct duo_av;
 struct duo_cq;

@@ -14,8 +14,8 @@
 #include <rdma/fi_errno.h>
 
 #include "base/compat.h"
-#include "base/util.h"
 #include "base/decoy.h"
+#include "base/util.h"
 #include "obj/traits.h"
 
 /*

@@ -6,8 +6,8 @@
  * of prov/test/model close endpoints with receives and messages in every state.
  */
 
-#include "fixture.h"
 #include "av/route.h"
+#include "fixture.h"
 
 static struct slot slot[4];
 
