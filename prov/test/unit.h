@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/lazy.h"
+#include "core/post.h"
 #include "core/read.h"
 #include "core/traits.h"
 #include "cq/cq.h"

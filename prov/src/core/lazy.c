@@ -1,21 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The list of deferred receives, and recalls. Needs the group's lock. After the
- * core's fi_cancel(), a recall reads the core's CQ until it finds an entry of
- * the receive, or until the CQ is empty: then the core has matched the receive,
- * because fi_cancel() is synchronous in every supported core.
- */
+/* The lists of deferred and of blocked receives, and recalls */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
 #include "core/lazy.h"
+#include "core/post.h"
 #include "core/read.h"
 #include "obj/up.h"
 
-/* maximum of lazy.limit, in units of defer_polls */
+/* maximum of duo_ep_lazy.limit, in units of defer_polls */
 #define DUO_LAZY_MAX 64
 
 void duo_lazy_insert(struct duo_rx *rx)
@@ -32,7 +28,7 @@ static void duo_lazy_unlist_blocked(struct duo_rx *rx)
 	TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
 }
 
-/* Defers the blocked receives that nothing blocks any more. */
+/* Defers the blocked receives that no buffer and no earlier receive blocks. */
 static void duo_lazy_unblock_free(struct duo_ep *ep)
 {
 	struct duo_rx *rx, *next;
@@ -85,35 +81,9 @@ void duo_lazy_unblock(struct duo_ep *ep)
 	}
 }
 
-/* seq: order number; later receives are not tested */
-static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
-			      const struct duo_want *want, uint64_t seq)
-{
-	struct duo_rx *rx;
-
-	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
-		if (rx->kind == kind && rx->seq < seq &&
-		    duo_want_overlap(&rx->want, want))
-			return true;
-	}
-	return false;
-}
-
-bool duo_lazy_precedes(const struct duo_rx *rx)
-{
-	return duo_lazy_overlaps(rx->ep, rx->kind, &rx->want, rx->seq);
-}
-
-int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
-			   const struct duo_want *want)
-{
-	return duo_lazy_overlaps(ep, kind, want, UINT64_MAX) ?
-	       duo_lazy_flush(ep) : 0;
-}
-
 /*
- * Doubles lazy.limit after a recall, which shows that ofi_duo has posted the
- * receive to the core too early. Withdraws the request of duo_lazy_expedite().
+ * Defers later receives for a longer time, because the recalled one was on the
+ * core too early. Withdraws the request of duo_lazy_expedite().
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -129,7 +99,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the CQ, not fi_cancel(), reports whether the core has matched rx */
+	/* the core's CQ, not the return value, has the result */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -147,10 +117,7 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/*
- * Returns the last receive of the posted queue that is on the core and has an
- * order number above `seq`; NULL: none.
- */
+/* Returns the last posted receive on the core that is later than `seq`. */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -166,9 +133,9 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 }
 
 /*
- * Recalls and defers all receives on the core with an order number above `seq`,
- * the last one first: the core must not match a message with a later receive
- * after an earlier one was recalled.
+ * Recalls and defers all receives on the core that are later than `seq`. Begins
+ * with the last one: otherwise the core could match a message with a later
+ * receive after an earlier one was recalled.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -187,8 +154,8 @@ static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * Recalls and defers the receives behind the first open buffer that names addr.
- * While the source was confirmed, the buffer blocked none of them
- * (duo_multi_blocks()), so they may be on the core, even if the buffer is.
+ * They may be on the core, because a buffer blocks no receive while its source
+ * is confirmed.
  */
 static void duo_lazy_recall_unblocked(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -232,7 +199,7 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 		return;
 	ep->lazy.readmitting = true;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* with cannot_cancel, untagged receives from addr cannot be recalled */
+	/* with cannot_cancel, these receives cannot be recalled */
 	if (!ep->core.cannot_cancel) {
 		duo_lazy_recall_unblocked(ep, addr);
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/lazy.h"
+#include "core/post.h"
 #include "core/read.h"
 #include "obj/ep.h"
 #include "obj/up.h"

@@ -7,7 +7,7 @@
 #include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
-#include "core/lazy.h"
+#include "core/post.h"
 #include "cq/cntr.h"
 #include "cq/cq.h"
 #include "cq/wait.h"

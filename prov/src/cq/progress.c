@@ -8,7 +8,7 @@
 
 #include "base/proc.h"
 #include "base/params.h"
-#include "core/lazy.h"
+#include "core/post.h"
 #include "core/read.h"
 #include "cq/cq.h"
 #include "local/registry.h"

@@ -7,7 +7,7 @@
 #include <rdma/fi_errno.h>
 
 #include "core/lazy.h"
-#include "core/when.h"
+#include "core/post.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
 #include "rx/recv.h"

@@ -5,8 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
-#include "core/lazy.h"
-#include "core/when.h"
+#include "core/post.h"
 #include "obj/up.h"
 #include "rx/recv.h"
 

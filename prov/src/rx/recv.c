@@ -8,7 +8,7 @@
 
 #include "av/map.h"
 #include "core/lazy.h"
-#include "core/when.h"
+#include "core/post.h"
 #include "rx/arrive.h"
 #include "rx/multi.h"
 #include "rx/recv.h"

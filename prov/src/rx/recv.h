@@ -3,7 +3,7 @@
 
 /*
  * Receives. Each receive is in ofi_duo's posted queue, except those that only
- * the core can complete. core/when.h decides when the core gets the receive.
+ * the core can complete. core/post.h decides when the core gets the receive.
  * Lock: the application's calls take the group's lock; other functions need it.
  *
  * Cost: 100 instructions for one buffer without an unexpected message, plus the
@@ -12,7 +12,7 @@
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
 
-#include "core/when.h"
+#include "core/post.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
 #include "transport/transport.h"

@@ -12,6 +12,7 @@
 
 #include "av/map.h"
 #include "base/log.h"
+#include "base/params.h"
 #include "obj/cntr.h"
 #include "transport/near/near_ep.h"
 #include "rx/arrive.h"

@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Posts deferred receives to the core, and decides when: docs/matching.md. A
- * post costs microseconds, and so does the recall if a local message then
- * matches the receive. So aging, during local traffic, posts on average at most
- * two receives in each defer_us, and one more after each message of the core.
+ * Posts receives to the core, and chooses the times for deferred ones:
+ * docs/matching.md, "Posting a receive to the core".
  */
 
 #include <rdma/fi_errno.h>
@@ -13,14 +11,14 @@
 #include "base/log.h"
 #include "base/proc.h"
 #include "core/lazy.h"
+#include "core/post.h"
 #include "core/read.h"
-#include "core/when.h"
 #include "obj/fabric.h"
 #include "obj/up.h"
 
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 63
-/* time that receives wait before ofi_duo uses an unused core, us */
+/* time for which receives wait before ofi_duo uses an unused core, us */
 #define DUO_UNUSED_US 1000000
 
 /* Posts rx to the core. Does not renew the core poll budget. */
@@ -61,10 +59,7 @@ int duo_lazy_post(struct duo_rx *rx)
 	return ret;
 }
 
-/*
- * Completes rx, which the core has rejected, with an error. The application's
- * receive call cannot report the error: it has already returned 0.
- */
+/* Ends rx with the core's error, because its call has already returned 0. */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	const struct duo_ep *ep = rx->ep;
@@ -88,16 +83,16 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Posts the first deferred receive. If the receive must not be posted yet,
- * blocks it. If it must never be posted, removes it from the list. Returns 0;
- * -FI_EAGAIN: the core has no space, and the list is unchanged.
+ * Removes the first receive from the list of deferred receives: posts or blocks
+ * it, or drops it if the core may never get it. Returns 0; -FI_EAGAIN: the core
+ * has no space, and the list is unchanged.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
 	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
 	int ret;
 
-	/* false if the source has been confirmed since rx was deferred */
+	/* false: the source has been confirmed since rx was deferred */
 	if (!duo_recv_core_may(ep, &rx->want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
@@ -131,7 +126,7 @@ DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 	return ret;
 }
 
-/* duo_lazy_flush_while(), and renews the core poll budget after a post. */
+/* As duo_lazy_flush_while(). Renews the core poll budget after a post. */
 DUO_INLINE int duo_lazy_flush_polled(struct duo_ep *ep, const uint32_t *count)
 {
 	uint64_t posted = ep->stats.core_posted;
@@ -147,10 +142,33 @@ int duo_lazy_flush(struct duo_ep *ep)
 	return duo_lazy_flush_polled(ep, &ep->lazy.count);
 }
 
-/*
- * Posts the oldest deferred receive that the core may get. Does not renew the
- * core poll budget.
- */
+/* True if a deferred receive with a lower order number overlaps with *want. */
+static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
+			      const struct duo_want *want, uint64_t seq)
+{
+	struct duo_rx *rx;
+
+	TAILQ_FOREACH(rx, &ep->lazy.list, lazy_link) {
+		if (rx->kind == kind && rx->seq < seq &&
+		    duo_want_overlap(&rx->want, want))
+			return true;
+	}
+	return false;
+}
+
+bool duo_lazy_precedes(const struct duo_rx *rx)
+{
+	return duo_lazy_overlaps(rx->ep, rx->kind, &rx->want, rx->seq);
+}
+
+int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
+			   const struct duo_want *want)
+{
+	return duo_lazy_overlaps(ep, kind, want, UINT64_MAX) ?
+	       duo_lazy_flush(ep) : 0;
+}
+
+/* Posts the oldest deferred receive that the core may get. */
 static void duo_lazy_flush_oldest(struct duo_ep *ep)
 {
 	uint64_t posted = ep->stats.core_posted;
@@ -161,8 +179,8 @@ static void duo_lazy_flush_oldest(struct duo_ep *ep)
 }
 
 /*
- * Reads the clock and sets the number of polls until the next read: more if
- * polls are fast, 0 if defer_us have passed since the last read.
+ * Reads the clock, and sets the number of polls until the next read: 0 if polls
+ * are slow, and up to DUO_CLOCK_MAX if they are fast.
  */
 static void duo_cq_read_clock(struct duo_cq *cq)
 {
@@ -187,11 +205,8 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Does the aging: docs/matching.md. Posts the oldest deferred receive every
- * defer_us; if the whole list was last posted (its length * defer_us) ago or
- * earlier, posts the whole list. Polls the core directly after a post, before
- * local messages can cause recalls. If the core is unused, only ends this state
- * when receives have waited for DUO_UNUSED_US.
+ * Does the aging: docs/matching.md. Polls the core directly after a post,
+ * before local messages can cause recalls.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
@@ -213,15 +228,14 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
 	}
-	/* after a message of the core, the next CQ reads must poll the core */
+	/* the core may have more messages for the next CQ reads */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
 /*
- * True if the endpoint has deferred receives that are not due, and only aging
- * posts them in the current poll: the local transport is not idle, or the core
- * is unused.
+ * True if only aging can post deferred receives of the endpoint in this poll:
+ * the local transport is not idle, or the core is unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -249,9 +263,9 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Also posts receives of endpoints that use this CQ only for sends. A thread
- * may poll only this CQ until a send ends. The send may wait for an action of
- * the peer, and the peer may act only after the post of such a receive.
+ * Includes endpoints that only send with this CQ: a thread may poll only this
+ * CQ until a send ends. The send may wait for the peer, and the peer for a
+ * message that such a receive gets.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {
