@@ -8,30 +8,23 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-#define DUO_RETIRED_MAX 1024
+#define DUO_RETIRED_MAX 1024 /* number of retired entries per endpoint */
 
-/* Releases rx, a receive or peek that the core has completed. */
-static void duo_lazy_retire(struct duo_rx *rx)
+static void duo_rx_unpost(struct duo_rx *rx)
 {
-	struct duo_ep *ep = rx->ep;
-
 	if (rx->state == DUO_RX_POSTED)
-		duo_match_unpost(&ep->match[rx->kind], rx);
-	duo_rx_release(&ep->pool, rx);
+		duo_match_unpost(&rx->ep->match[rx->kind], rx);
 }
 
 /*
  * Makes rx a retired entry, because efa and ofi_rxm report a truncated receive
- * of several packets twice. rx is freed when DUO_RETIRED_MAX further entries
- * have been retired.
+ * of several packets twice. Frees the oldest of too many such entries.
  */
-static void duo_lazy_set_retired(struct duo_rx *rx)
+static void duo_rx_retire(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
 	struct duo_rx *oldest;
 
-	if (rx->state == DUO_RX_POSTED)
-		duo_match_unpost(&ep->match[rx->kind], rx);
 	if (rx->count > 1)
 		duo_rx_strip(&ep->pool, rx);
 	duo_rx_become(rx, DUO_RX_RETIRED);
@@ -44,14 +37,14 @@ static void duo_lazy_set_retired(struct duo_rx *rx)
 	duo_rx_release(&ep->pool, oldest);
 }
 
-static bool duo_lazy_stale(const struct duo_rx *rx)
+static bool duo_rx_stale(const struct duo_rx *rx)
 {
 	return rx->state == DUO_RX_RETIRED || rx->state == DUO_RX_FREE;
 }
 
-static void duo_lazy_peek_done(struct duo_rx *rx,
-			       const struct fi_cq_tagged_entry *entry,
-			       fi_addr_t src)
+static void duo_rx_peek_done(struct duo_rx *rx,
+			     const struct fi_cq_tagged_entry *entry,
+			     fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
 
@@ -66,17 +59,17 @@ static void duo_lazy_peek_done(struct duo_rx *rx,
 	TAILQ_INSERT_TAIL(&ep->rx.claimed, rx, link);
 }
 
-static void duo_lazy_core_done(struct duo_rx *rx,
-			       struct fi_cq_tagged_entry *entry, fi_addr_t src)
+static void duo_rx_core_done(struct duo_rx *rx,
+			     struct fi_cq_tagged_entry *entry, fi_addr_t src)
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (duo_lazy_stale(rx))
+	if (duo_rx_stale(rx))
 		return;
 	src = duo_av_source(ep->av, src);
 	entry->op_context = rx->context;
 	if (rx->state == DUO_RX_PEEK) {
-		duo_lazy_peek_done(rx, entry, src);
+		duo_rx_peek_done(rx, entry, src);
 		return;
 	}
 	if (!(rx->flags & FI_DISCARD))
@@ -86,16 +79,17 @@ static void duo_lazy_core_done(struct duo_rx *rx,
 		duo_cq_push(ep->rx_cq, entry, src);
 	else if (rx->multi)
 		ep->up->done(rx, entry, src);
-	duo_lazy_retire(rx);
+	duo_rx_unpost(rx);
+	duo_rx_release(&ep->pool, rx);
 }
 
-static void duo_lazy_core_failed(struct duo_rx *rx,
-				 const struct fi_cq_err_entry *entry)
+static void duo_rx_core_failed(struct duo_rx *rx,
+			       const struct fi_cq_err_entry *entry)
 {
 	struct fi_cq_err_entry out = *entry;
 	struct duo_ep *ep = rx->ep;
 
-	if (duo_lazy_stale(rx))
+	if (duo_rx_stale(rx))
 		return;
 	if (rx->state == DUO_RX_CANCELING && entry->err == FI_ECANCELED) {
 		duo_rx_become(rx, DUO_RX_CANCELED);
@@ -105,7 +99,7 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 	out.flags = duo_rx_cq_flags(rx) | (entry->flags & FI_REMOTE_CQ_DATA);
 	if (rx->state == DUO_RX_PEEK)
 		out.tag = rx->tag;
-	/* efa reports the length of the message, not that of the stored part */
+	/* efa reports the length of the message, not of the stored part */
 	if (entry->err == FI_ETRUNC)
 		out.len = duo_min(out.len, duo_rx_size(rx));
 	if (rx->multi) {
@@ -114,10 +108,11 @@ static void duo_lazy_core_failed(struct duo_rx *rx,
 		ep->rx.failed += rx->state != DUO_RX_PEEK;
 		duo_cq_push_err(ep->rx_cq, &out, FI_DUO_CORE);
 	}
+	duo_rx_unpost(rx);
 	if (entry->err == FI_ETRUNC)
-		duo_lazy_set_retired(rx);
+		duo_rx_retire(rx);
 	else
-		duo_lazy_retire(rx);
+		duo_rx_release(&ep->pool, rx);
 }
 
 int duo_cq_core_err(struct duo_cq *cq)
@@ -129,14 +124,14 @@ int duo_cq_core_err(struct duo_cq *cq)
 		return 0;
 	rx = duo_cq_rx(cq, entry.op_context);
 	if (rx)
-		duo_lazy_core_failed(rx, &entry);
+		duo_rx_core_failed(rx, &entry);
 	else
 		duo_cq_push_err(cq, &entry, FI_DUO_CORE);
 	return 1;
 }
 
 /*
- * Returns the receive that a successful entry of the core's CQ completes; NULL:
+ * Returns the receive that a successful entry of the core completes. NULL:
  * none. If the device has no RDMA write, efa may leave the context of an
  * earlier receive in the entry of a remote write.
  */
@@ -148,9 +143,8 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
- * Returns the source of an entry that completes no receive. src: the source
- * that the core has reported, which is valid only for a remote write to an
- * endpoint with FI_SOURCE.
+ * Returns the source of an entry that completes no receive. src: the core's
+ * value, valid only for a remote write to an endpoint with FI_SOURCE.
  */
 static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
 				    fi_addr_t src)
@@ -168,8 +162,8 @@ static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
 
 /*
  * Completes rx in the common case: changes the core's entry in the
- * application's array. False: nothing was changed, and the caller must complete
- * rx by duo_lazy_core_done().
+ * application's array. Returns false, and changes nothing, if rx needs
+ * duo_rx_core_done().
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -192,8 +186,8 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries of the core's CQ. `from` must not be in the application's
- * array, because this function may write completions there.
+ * Handles entries of the core's CQ. They must not be in the application's
+ * array, to which this function may write completions.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -207,7 +201,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 		entry = from[i];
 		rx = duo_cq_core_rx(cq, &entry);
 		if (rx)
-			duo_lazy_core_done(rx, &entry, src[i]);
+			duo_rx_core_done(rx, &entry, src[i]);
 		else
 			duo_cq_push(cq, &entry,
 				    duo_cq_core_source(cq, entry.flags,
@@ -216,9 +210,8 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Copies the entries, then handles the copies. Reason: `from` is in the
- * application's array, and the handling of an entry may write completions to
- * this array. They could overwrite entries that are not handled yet.
+ * Handles entries in the application's array: copies them first, because
+ * duo_cq_core_copy() may write completions to this array.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
 					const struct fi_cq_tagged_entry *from,
@@ -259,7 +252,7 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* further entries would be copied to cq->ring, and once more */
+	/* further entries would be copied twice, by way of cq->ring */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

@@ -3,9 +3,9 @@
 
 /*
  * Reads of the core's CQ. An entry completes a receive if its context points to
- * a receive entry (struct duo_rx). All other entries go to the application as
- * they are. Lock: the group's. Cost: in the common case the core writes its
- * entries into the application's array, and ofi_duo changes them there.
+ * a receive entry (struct duo_rx). The application gets all other entries
+ * unchanged. Lock: the group's. Cost: in the common case none, because the core
+ * writes its entries into the application's array.
  */
 #ifndef DUO_READ_H
 #define DUO_READ_H
@@ -14,20 +14,14 @@
 
 #include "obj/cq.h"
 
-/*
- * Reads and handles up to DUO_CORE_BATCH entries of the core's CQ, or one
- * error. Returns the number of entries, or 1 for an error; 0: nothing was read.
- */
+/* Handles up to DUO_CORE_BATCH entries or one error. Returns their number. */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/*
- * Handles `count` entries that the core has written to the application's array,
- * and changes them there if possible. Returns count.
- */
+/* Handles entries that the core wrote to the application's array. */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
 /*
- * Same as duo_cq_poll_core(), if the application's array is full or has another
- * format, or if the application is not reading the CQ.
+ * Does the same as duo_cq_poll_core(). For reads whose array is full or has
+ * another format, and for polls outside of reads.
  */
 int duo_cq_core_apart(struct duo_cq *cq);
 /* Handles the next error of the core's CQ. Returns 1; 0: no error. */
@@ -38,10 +32,7 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/*
- * Inline version of duo_cq_poll_core(). Usually the core's CQ is empty; then
- * this function calls no other function than the core's fi_cq_readfrom().
- */
+/* Inline duo_cq_poll_core(), cheap if the core's CQ is empty, as usual. */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;
