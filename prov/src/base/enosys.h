@@ -3,7 +3,7 @@
 
 /*
  * Operations that ofi_duo does not support: duo_no_<name>() returns -FI_ENOSYS.
- * libfabric calls many operations without a check for NULL.
+ * libfabric calls many of them without a check for NULL.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H
@@ -27,9 +27,14 @@
 	   struct fid_ep **sep, void *context) \
 	no(poll_open, struct fid_domain *domain, struct fi_poll_attr *attr, \
 	   struct fid_poll **set) \
+	no(insertsvc, struct fid_av *av, const char *node, \
+	   const char *service, fi_addr_t *fi_addr, uint64_t flags, \
+	   void *context) \
 	no(insertsym, struct fid_av *av, const char *node, size_t nodecnt, \
 	   const char *service, size_t svccnt, fi_addr_t *fi_addr, \
 	   uint64_t flags, void *context) \
+	no(lookup, struct fid_av *av, fi_addr_t fi_addr, void *addr, \
+	   size_t *addrlen) \
 	no(stx_ctx, struct fid_domain *domain, struct fi_tx_attr *attr, \
 	   struct fid_stx **stx, void *context) \
 	no(srx_ctx, struct fid_domain *domain, struct fi_rx_attr *attr, \
@@ -49,7 +54,7 @@
 	no(join, struct fid_ep *ep, const void *addr, uint64_t flags, \
 	   struct fid_mc **mc, void *context)
 
-/* Operations of FI_XPU (libfabric 2.7), which export an object to a GPU */
+/* operations of FI_XPU (libfabric 2.7), which export an object to a GPU */
 #ifdef FI_XPU
 #define DUO_NO_XPU(no) \
 	no(xpu_ctx, struct fid_domain *domain, struct fi_xpu_attr *attr, \

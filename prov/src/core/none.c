@@ -54,7 +54,7 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Has no effect. Accepts objects of an endpoint; for an AV, event queues. */
+/* Has no effect. Accepts all for an endpoint, event queues for an AV. */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -67,10 +67,7 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/*
- * For FI_GETWAIT of a CQ, stores -1 (no file descriptor) in *arg. FI_ENABLE of
- * an endpoint has no effect.
- */
+/* FI_GETWAIT of a CQ stores -1: no file descriptor. FI_ENABLE does nothing. */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -107,10 +104,7 @@ int duo_none_domain_mr(struct fid_domain *domain_fid)
 				domain_fid)->mr_mode;
 }
 
-/*
- * Registers no memory: near's region table has the region. Creates only the key
- * and the descriptor that fi_mr_key(3) and fi_mr_desc(3) return.
- */
+/* Creates only key and descriptor: near's region table has the region. */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -207,7 +201,7 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/* Opens an event queue without events: some applications require one. */
+/* Opens an event queue without events, which some applications require. */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {
@@ -223,7 +217,7 @@ static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 	return 0;
 }
 
-/* Returns 0: a thread may always sleep, because no event ever arrives. */
+/* Returns 0: a thread may sleep, because no event ever arrives. */
 static int duo_none_trywait(struct fid_fabric *fabric, struct fid **fids,
 			    int count)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core of the provider near. This core carries no data, and is not a
- * libfabric provider. Its objects open, bind and close like those of any core.
- * Functions that ofi_duo never calls are NULL.
+ * The core of the provider near. It carries no data, and is not a libfabric
+ * provider. Its objects open, bind and close like those of any core. Functions
+ * that ofi_duo never calls are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY or is
  *   FI_MR_BASIC.
@@ -23,7 +23,7 @@
 
 #define DUO_NONE "none"		/* name of this core in duo_params.core */
 
-/* Implements fi_getinfo(3). The hints must name this core. */
+/* Implements fi_getinfo(3). hints->fabric_attr must not be NULL. */
 int duo_none_getinfo(const char *node, uint64_t flags,
 		     const struct fi_info *hints, struct fi_info **info_out);
 
@@ -32,7 +32,6 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 
 /* Allocates an object that begins with its fid (none.c). NULL: no memory. */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
-/* Returns the domain's mr_mode. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* functions in none_ep.c */

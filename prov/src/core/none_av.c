@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The AV of the core "none" (none.h). Assigns a number, the fi_addr, to each
- * address: the lowest free one, as fi_av(3) requires. av/av.c stores the
- * addresses, and removes only numbers in use. So this file need not check the
- * numbers.
+ * The AV of the core "none". Assigns each address the lowest free number as its
+ * fi_addr, as fi_av(3) requires. av/av.c stores the addresses, and removes only
+ * numbers in use, so this file does not check numbers.
  */
 
 #include <inttypes.h>
@@ -24,7 +23,7 @@
 struct duo_none_av {
 	struct fid_av av_fid;
 	uint32_t low;		/* all numbers below this are in use */
-	/* [DUO_AV_MAX], by number; 1: in use, 0: free */
+	/* [DUO_AV_MAX], indexed by number; 1: in use */
 	uint8_t *used;
 };
 
@@ -41,10 +40,7 @@ static bool duo_none_av_valid(const void *bytes)
 	return addr.magic == NEAR_MAGIC && addr.pid > 0;
 }
 
-/*
- * Returns the lowest free number, which is then in use. If none is free,
- * returns DUO_AV_MAX, which duo_av_admit() rejects.
- */
+/* Marks the lowest free number as used. Returns it; DUO_AV_MAX: none. */
 static fi_addr_t duo_none_av_take(struct duo_none_av *av)
 {
 	const uint8_t *at = memchr(av->used + av->low, 0,
@@ -100,12 +96,6 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 	return 0;
 }
 
-static int duo_none_av_lookup(struct fid_av *av_fid, fi_addr_t fi_addr,
-			      void *addr, size_t *len)
-{
-	return -FI_ENOSYS;
-}
-
 static const char *duo_none_av_straddr(struct fid_av *av_fid, const void *addr,
 				       char *buf, size_t *len)
 {
@@ -115,13 +105,6 @@ static const char *duo_none_av_straddr(struct fid_av *av_fid, const void *addr,
 	*len = snprintf(buf, *len, "near://%d/%016" PRIx64, at.pid, at.nonce) +
 	       1;
 	return buf;
-}
-
-static int duo_none_av_insertsvc(struct fid_av *av_fid, const char *node,
-				 const char *service, fi_addr_t *fi_addr,
-				 uint64_t flags, void *context)
-{
-	return -FI_ENOSYS;
 }
 
 void duo_none_av_fini(struct fid *fid)
@@ -135,10 +118,10 @@ void duo_none_av_fini(struct fid *fid)
 static struct fi_ops_av duo_none_av_ops = {
 	.size = sizeof(struct fi_ops_av),
 	.insert = duo_none_av_insert,
-	.insertsvc = duo_none_av_insertsvc,
+	.insertsvc = duo_no_insertsvc,
 	.insertsym = duo_no_insertsym,
 	.remove = duo_none_av_remove,
-	.lookup = duo_none_av_lookup,
+	.lookup = duo_no_lookup,
 	.straddr = duo_none_av_straddr,
 };
 

@@ -13,15 +13,13 @@
 #include "core/none.h"
 #include "near/near.h"
 
-/* length of an endpoint's name, bytes */
-#define DUO_NONE_NAME sizeof(struct near_addr)
-/* longest atomic, bytes; reported to applications, but near has no limit */
+/* longest atomic, bytes, as reported; near has no limit */
 #define DUO_NONE_ATOMIC_MAX 4096
 
 struct duo_none_ep {
 	struct fid_ep ep_fid;
 	bool named;
-	uint8_t name[DUO_NONE_NAME];
+	uint8_t name[sizeof(struct near_addr)];
 };
 
 static ssize_t duo_none_cq_readfrom(struct fid_cq *cq, void *buf, size_t count,

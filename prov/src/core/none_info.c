@@ -118,9 +118,8 @@ static bool duo_none_named(const char *what, const char *requested)
 }
 
 /*
- * Returns the bits of `requested`, an mr_mode, that near supports. FI_MR_BASIC
- * and FI_MR_SCALABLE, from before libfabric 1.5, are values instead of bits,
- * and are returned unchanged.
+ * Returns the bits of an mr_mode that near supports. Returns FI_MR_BASIC and
+ * FI_MR_SCALABLE, which are values and not bits, unchanged.
  */
 static int duo_none_mr_mode(int requested)
 {
@@ -130,8 +129,8 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the mr_mode. If hints->domain is an open domain, sets the domain's
- * mr_mode. False: this mr_mode has a bit that hints->mr_mode lacks.
+ * Sets the mr_mode: the supported bits of the hints, or the mode of the open
+ * domain in the hints. False: the domain's has a bit that hints->mr_mode lacks.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -149,9 +148,8 @@ static bool duo_none_set_mr(struct fi_info *info,
 }
 
 /*
- * False for FI_HMEM without FI_MR_HMEM. For buffers in device memory, near
- * needs the descriptors of fi_mr_desc(3), and an application has to pass them
- * only if it has FI_MR_HMEM.
+ * False for FI_HMEM without FI_MR_HMEM: near needs the descriptors of buffers
+ * in device memory, which applications pass only with FI_MR_HMEM.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
@@ -176,10 +174,10 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags to those of the hints. The caller must have compared
- * the hints with the limits. If caps have no direction bit of messages
- * (FI_SEND, FI_RECV), sets both. If caps have no direction bit of RMA and
- * atomics (FI_READ, FI_REMOTE_READ, ...), sets all of these.
+ * Sets caps and op_flags to those of the hints, which must be within the
+ * limits. If caps have no direction of messages (FI_SEND, FI_RECV), sets both.
+ * If they have none of RMA and atomics (FI_READ, FI_REMOTE_READ, ...), sets all
+ * of these.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {
