@@ -17,6 +17,28 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
+/* Allocates a fabric that owns core_name. NULL: no memory; frees core_name. */
+static struct duo_fabric *duo_fabric_alloc(char *core_name)
+{
+	struct duo_fabric *fabric = core_name ? calloc(1, sizeof(*fabric)) :
+						NULL;
+
+	if (!fabric) {
+		free(core_name);
+		return NULL;
+	}
+	fabric->core_name = core_name;
+	fabric->traits = duo_traits_find(core_name);
+	return fabric;
+}
+
+static void duo_fabric_free(struct duo_fabric *fabric)
+{
+	free(fabric->name);
+	free(fabric->core_name);
+	free(fabric);
+}
+
 static int duo_fabric_close(struct fid *fid)
 {
 	struct duo_fabric *fabric =
@@ -32,16 +54,11 @@ static int duo_fabric_close(struct fid *fid)
 		fi_close(&fabric->path_fabric[FI_DUO_LOCAL]->fid);
 	fi_freeinfo(fabric->shm_info);
 	duo_closed_fabric(fabric);
-	free(fabric->name);
-	free(fabric->core_name);
-	free(fabric);
+	duo_fabric_free(fabric);
 	return 0;
 }
 
-/*
- * Opens an event queue of the core. Local transports write nothing to event
- * queues.
- */
+/* Opens an event queue of the core. Local transports write no events. */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
@@ -112,16 +129,10 @@ static void duo_fabric_start(struct duo_fabric *fabric, uint32_t api_version,
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric_fid)
 {
-	struct duo_fabric *fabric = calloc(1, sizeof(*fabric));
+	struct duo_fabric *fabric = duo_fabric_alloc(strdup(core_name));
 
 	if (!fabric)
 		return -FI_ENOMEM;
-	fabric->core_name = strdup(core_name);
-	if (!fabric->core_name) {
-		free(fabric);
-		return -FI_ENOMEM;
-	}
-	fabric->traits = duo_traits_find(core_name);
 	fabric->path_fabric[FI_DUO_CORE] = core;
 	duo_fabric_start(fabric, core->api_version, core->fid.context);
 	fabric->fabric_fid.ops = ops;
@@ -150,41 +161,30 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 		    void *context)
 {
 	struct duo_fabric *fabric;
+	char *core_name;
 	int ret;
 
 	if (duo_traits_direct(attr))
 		return duo_fabric_open_direct(attr, fabric_fid, context);
-	fabric = calloc(1, sizeof(*fabric));
-	if (!fabric)
-		return -FI_ENOMEM;
-	fabric->core_name = duo_params.core ? strdup(duo_params.core) :
-			    duo_core_name(attr->prov_name);
-	if (!fabric->core_name) {
+	core_name = duo_params.core ? strdup(duo_params.core) :
+				      duo_core_name(attr->prov_name);
+	if (!core_name) {
 		DUO_WARN(FABRIC, "provider name %s does not name a core "
 			 "provider; use \"<core>;ofi_duo\"\n",
 			 attr->prov_name ? attr->prov_name : "(none)");
-		ret = -FI_EINVAL;
-		goto free_fabric;
+		return -FI_EINVAL;
 	}
-	if (attr->name) {
-		fabric->name = strdup(attr->name);
-		if (!fabric->name) {
-			ret = -FI_ENOMEM;
-			goto free_name;
-		}
+	fabric = duo_fabric_alloc(core_name);
+	if (!fabric)
+		return -FI_ENOMEM;
+	fabric->name = attr->name ? strdup(attr->name) : NULL;
+	ret = attr->name && !fabric->name ? -FI_ENOMEM :
+	      duo_fabric_open_core(fabric, attr);
+	if (ret) {
+		duo_fabric_free(fabric);
+		return ret;
 	}
-	fabric->traits = duo_traits_find(fabric->core_name);
-	ret = duo_fabric_open_core(fabric, attr);
-	if (ret)
-		goto free_name;
 	duo_fabric_start(fabric, attr->api_version, context);
 	*fabric_fid = &fabric->fabric_fid;
 	return 0;
-
-free_name:
-	free(fabric->name);
-	free(fabric->core_name);
-free_fabric:
-	free(fabric);
-	return ret;
 }
