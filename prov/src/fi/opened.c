@@ -32,31 +32,31 @@ __attribute__((constructor)) static void duo_opened_loaded(void)
 void duo_opened_fabric(struct duo_fabric *fabric)
 {
 	duo_decoy_set(&fabric->decoy);
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	LIST_INSERT_HEAD(&duo_fabrics, fabric, link);
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 }
 
 void duo_opened_domain(struct duo_domain *domain)
 {
 	duo_decoy_set(&domain->decoy);
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	LIST_INSERT_HEAD(&domain->fabric->domains, domain, link);
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 }
 
 void duo_closed_fabric(struct duo_fabric *fabric)
 {
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	LIST_REMOVE(fabric, link);
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 }
 
 void duo_closed_domain(struct duo_domain *domain)
 {
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	LIST_REMOVE(domain, link);
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 }
 
 struct duo_opened duo_opened_hinted(const struct fi_info *hints)
@@ -69,7 +69,7 @@ struct duo_opened duo_opened_hinted(const struct fi_info *hints)
 	struct duo_fabric *fabric;
 	struct duo_domain *domain;
 
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	LIST_FOREACH(fabric, &duo_fabrics, link) {
 		if (&fabric->fabric_fid == fabric_fid)
 			opened.fabric = fabric;
@@ -78,7 +78,7 @@ struct duo_opened duo_opened_hinted(const struct fi_info *hints)
 				opened.domain = domain;
 		}
 	}
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 	opened.foreign = (fabric_fid && !opened.fabric) ||
 			 (domain_fid && !opened.domain);
 	if (opened.domain && !opened.fabric)
@@ -106,7 +106,7 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if attr names this fabric and its core. prov_name NULL: any core. */
+/* True if attr names this fabric and its core, or no core. */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -116,7 +116,7 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain of threading level `has` suffices for the level `needs`. */
+/* True if a domain of threading level `has` suffices for `needs`. */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -131,8 +131,7 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 /*
  * True if an endpoint of this info can be opened in the domain. If attr->domain
  * is the core's domain, the core has already compared capabilities and MR
- * modes. Then this function still compares FI_HMEM: the local transport of a
- * domain without FI_HMEM was opened for host memory only.
+ * modes, but not FI_HMEM at the local transport.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)
@@ -161,11 +160,7 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
-/*
- * Returns the oldest domain that fits the info, or NULL. The domain's mr_mode
- * must equal that of the info. (A domain that the hints name may have fewer MR
- * modes than the info: duo_opened_is_domain().)
- */
+/* Returns the oldest domain that fits the info and has its mr_mode, or NULL. */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)
@@ -180,14 +175,6 @@ duo_opened_first_domain(const struct duo_fabric *fabric,
 	return first;
 }
 
-/* Stores the domain's threading level in the info if the hints have none. */
-static void duo_opened_adopt(const struct duo_domain *domain,
-			     const struct fi_info *hints, struct fi_info *info)
-{
-	if (hints->domain_attr->threading == FI_THREAD_UNSPEC)
-		info->domain_attr->threading = domain->threading;
-}
-
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info)
 {
@@ -197,7 +184,8 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 	if (fabric && !duo_opened_is_fabric(fabric, info->fabric_attr))
 		return false;
 	if (domain) {
-		duo_opened_adopt(domain, hints, info);
+		if (hints->domain_attr->threading == FI_THREAD_UNSPEC)
+			info->domain_attr->threading = domain->threading;
 		if (!duo_opened_is_domain(domain, info)) {
 			DUO_INFO(CORE, "no info returned: domain %p in the "
 				 "hints lacks attributes that they request\n",
@@ -205,12 +193,12 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 			return false;
 		}
 	}
-	pthread_mutex_lock(&duo_opened_lock);
+	duo_opened_take();
 	if (!fabric)
 		fabric = duo_opened_first_fabric(info);
 	if (fabric && !domain)
 		domain = duo_opened_first_domain(fabric, info);
-	pthread_mutex_unlock(&duo_opened_lock);
+	duo_opened_give();
 	info->fabric_attr->fabric = fabric ? &fabric->fabric_fid : NULL;
 	info->domain_attr->domain = domain ? &domain->domain_fid : NULL;
 	return true;
