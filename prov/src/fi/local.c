@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side. fi_enable() opens it and publishes it in the
+ * An endpoint's local side, which fi_enable() opens and publishes in the
  * registry. If a step fails, the core carries all messages.
  *
  * Processes that start at the same time share the lock of the registry's
- * directory. After -FI_ENOSPC or -FI_EADDRINUSE (the record's file exists), a
- * process takes the lock exclusively, sweeps the directory, and tries again.
+ * directory. After -FI_ENOSPC or -FI_EADDRINUSE (the record exists), a process
+ * takes the lock exclusively, sweeps the directory, and tries again.
  */
 
 #include <errno.h>
@@ -41,9 +41,9 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side. Writes a record to the registry, unless the endpoint's
- * address is already its address at the local transport (in the provider near).
- * After an error, undoes its steps.
+ * Opens the local side. Writes a record to the registry, except in the provider
+ * near, whose addresses are those of the local transport. After an error,
+ * undoes its steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -123,10 +123,7 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/*
- * Warns that the endpoint has no local side, because of the error ret. live:
- * number of other live endpoints in the registry; 0: not counted.
- */
+/* Warns that ep has no local side. live: other live endpoints; 0: unknown. */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -154,11 +151,11 @@ static int duo_local_open_av(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side, with the lock of the registry's directory in this mode.
- * If the mode is exclusive, first sweeps the directory, and stores the number
- * of live endpoints in *live. If it is shared, and another process, probably
- * stopped, holds the lock until the timeout, opens the local side without the
- * lock. The caller must not hold the domain's locks. Returns 0 or an error.
+ * Opens the local side, with the lock of the registry's directory. In exclusive
+ * mode, first sweeps the directory, and stores the number of live endpoints in
+ * *live. In shared mode, continues without the lock after a timeout: its holder
+ * is probably stopped. The caller must not hold the domain's locks. Returns 0
+ * or an error.
  */
 static int duo_local_open_locked(struct duo_ep *ep,
 				 enum duo_registry_lock_mode mode, size_t *live)
@@ -176,10 +173,7 @@ static int duo_local_open_locked(struct duo_ep *ep,
 	return ret;
 }
 
-/*
- * True if no order between messages and RMA is requested, or near keeps this
- * order. Otherwise logs a warning.
- */
+/* True if near keeps the order that ep requests, if any. Otherwise warns. */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;
@@ -243,13 +237,19 @@ int duo_ep_open_local(struct duo_ep *ep)
 	return 0;
 }
 
+/* Empties a list of receive entries that group->pending counts. */
+static void duo_local_empty(struct duo_ep *ep, struct duo_rx_list *list)
+{
+	while (!TAILQ_EMPTY(list)) {
+		TAILQ_REMOVE(list, TAILQ_FIRST(list), link);
+		ep->group->pending--;
+	}
+}
+
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/*
-		 * fi_enable() has not opened the local side, but
-		 * duo_ep_name_local() has opened the transport's endpoint.
-		 */
+		/* fi_enable() was not called, but duo_ep_name_local() was */
 		if (ep->core.carries_nothing)
 			ep->domain->peer->close(ep);
 		return;
@@ -258,14 +258,6 @@ void duo_ep_close_local(struct duo_ep *ep)
 	ep->domain->peer->close(ep);
 	duo_registry_withdraw(&ep->publication);
 	duo_map_close(ep);
-	while (!TAILQ_EMPTY(&ep->rx.unresolved)) {
-		TAILQ_REMOVE(&ep->rx.unresolved,
-			     TAILQ_FIRST(&ep->rx.unresolved), link);
-		ep->group->pending--;
-	}
-	while (!TAILQ_EMPTY(&ep->multi.ready)) {
-		TAILQ_REMOVE(&ep->multi.ready,
-			     TAILQ_FIRST(&ep->multi.ready), link);
-		ep->group->pending--;
-	}
+	duo_local_empty(ep, &ep->rx.unresolved);
+	duo_local_empty(ep, &ep->multi.ready);
 }
