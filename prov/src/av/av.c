@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Implements fi_av(3). The core's AV assigns each fi_addr. The core's AV is
- * always of type FI_AV_TABLE, so each fi_addr is an index. An application that
- * has requested FI_AV_MAP gets indexes, too: it must not interpret a fi_addr.
+ * Implements fi_av(3). The core's AV assigns each fi_addr, and is always of
+ * type FI_AV_TABLE: each fi_addr is an index, also with FI_AV_MAP, because an
+ * application must not interpret a fi_addr.
  */
 
 #include <inttypes.h>
@@ -63,11 +63,10 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Stores the bytes of an address, as the core's fi_av_lookup() returns them. If
- * fi_av_lookup() fails, as with ofi_rxd before the first message, stores
- * `bytes`, the address that the application has inserted (NULL: fi_av_insertsvc
- * has inserted it). Stores no more than DUO_CORE_ADDR_MAX bytes: a longer
- * address is not local. Returns 0 or -FI_ENOMEM.
+ * Stores the bytes of an address: those of the core's fi_av_lookup(), or if it
+ * fails (ofi_rxd before the first message), `bytes`, which the application has
+ * inserted. NULL: the call had no bytes. Stores nothing if the address is too
+ * long to be local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -90,8 +89,8 @@ static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Adds an address, which the core's AV already has, to this AV. After an error,
- * removes the address from the core's AV. Returns 0 or an error.
+ * Adds an address of the core's AV to this AV. After an error, removes the
+ * address from the core's AV. Returns 0 or an error.
  */
 static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -114,10 +113,9 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Completes an insert after the core has inserted the addresses: adds them to
- * this AV and to the endpoints' maps. ret: result of the core's insert. bytes:
- * the addresses, or NULL. flags, context: arguments of the call. Returns the
- * number of inserted addresses, or an error.
+ * Completes an insert after the core's call, which has returned ret: adds the
+ * addresses to this AV and to the endpoints' maps. bytes: the addresses, or
+ * NULL. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, uint64_t flags,

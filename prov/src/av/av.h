@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors, and the paths to their addresses: docs/address-vectors.md.
- * av.c has the application's calls. map.h finds the local addresses of an
- * endpoint. route.h chooses the path of a send. Memory and locks: obj/av.h.
+ * Address vectors: docs/address-vectors.md. av.c has the application's calls.
+ * map.h finds the local addresses of an endpoint. route.h chooses the path of a
+ * send. Memory and locks: obj/av.h.
  *
  * Cost: one load for each send, and a registry lookup for each inserted
  * address. A local side adds a map of 32 KiB.
@@ -23,16 +23,16 @@ struct duo_ep;
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*
- * Adds an endpoint to its AV, and allocates the endpoint's route words. Takes
- * all locks of the domain. Returns 0 or -FI_ENOMEM.
+ * Adds an endpoint to its AV, and allocates its route words. Takes all locks of
+ * the domain. Returns 0 or -FI_ENOMEM.
  */
 int duo_av_add_ep(struct duo_ep *ep);
 /* Reverts duo_av_add_ep(). Needs all locks of the domain. */
 void duo_av_del_ep(struct duo_ep *ep);
 
 /*
- * Maps zeroed memory, which the caller must munmap(). Pages are allocated at
- * their first use. NULL: no memory.
+ * Maps zeroed memory, which the caller must munmap(). The kernel allocates a
+ * page at its first use. NULL: no memory.
  */
 void *duo_av_reserve(size_t bytes);
 

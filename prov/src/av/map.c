@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Looks up addresses in the registry, connects to local peers to get their peer
- * indexes, and sets the route of each address. Chooses, for each peer, the
- * fi_addr that its messages report as their source. Needs the group's lock.
+ * Looks up addresses in the registry, connects to local peers, and sets the
+ * route of each address. Also chooses, for each peer, the fi_addr that its
+ * messages report as their source. Needs the group's lock.
  */
 
 #include <inttypes.h>
@@ -26,7 +26,7 @@
 #define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
-#define DUO_MAP_COMPLETE 1 /* value of map->scanned: no more scans needed */
+#define DUO_MAP_COMPLETE 1 /* value of map->scanned: no more scans */
 
 int duo_map_open(struct duo_ep *ep)
 {
@@ -89,8 +89,7 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 
 /*
  * Must be called when the route of addr has lost this peer index. If the peer's
- * messages report addr as their source, makes them report another fi_addr of
- * the peer, or none.
+ * messages report addr, makes them report its next fi_addr, or none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -101,8 +100,8 @@ static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Frees the peer index of `word`, the former route of an address, unless
- * another address has it. Not for polls, which may access the peer next.
+ * Frees the peer index of a former route, unless another address has it. Not
+ * for polls, which may access the peer next.
  */
 static void duo_map_release(struct duo_ep *ep, uint64_t word)
 {
@@ -123,8 +122,8 @@ void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Warns, once per endpoint, that the core carries the messages to this peer, as
- * near cannot keep the order that the application has requested.
+ * Warns, once per endpoint, that the core carries the messages to a peer,
+ * because near cannot keep the order that the application has requested.
  */
 static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -141,9 +140,9 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores the peer index of an address in its route. Sets the path to local if
- * reason is FI_DUO_OK and the path is not core yet, otherwise to core. If the
- * peer's messages report no fi_addr as their source yet, they will report addr.
+ * Stores a peer index in the route of addr. The path is local if reason is
+ * FI_DUO_OK, unless it is core already. The peer's messages report addr if they
+ * report no other fi_addr.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -180,8 +179,8 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 }
 
 /*
- * Stores in peer_name the address that the peer at addr has at the local
- * transport. Returns FI_DUO_OK, or the reason why there is no such address.
+ * Stores the address of the peer at the local transport in peer_name. Returns
+ * FI_DUO_OK, or the reason why there is none.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -202,8 +201,8 @@ static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the id of a peer: a hash of its address at the local transport, with
- * the bit DUO_MAP_CONFIRMED cleared.
+ * Returns the id of a peer: a hash of its address at the local transport,
+ * without the bit DUO_MAP_CONFIRMED.
  */
 static uint64_t duo_map_id(const char *peer_name)
 {
@@ -245,9 +244,9 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If its process is local, sets the peer index and path.
- * Otherwise makes the core used, because messages from the address will arrive
- * over it. Returns FI_DUO_OK, or the reason why the address is not local.
+ * Looks up an address. If it is local, sets its peer index and path. Otherwise
+ * makes the core used, because messages from it arrive over the core. Returns
+ * FI_DUO_OK, or the reason why it is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -277,12 +276,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address, because its process has failed or
- * cannot be reached. The path becomes undecided, because another process may
- * get the address; or core, in the provider near, where none ever does.
+ * Removes the peer index of an address whose process has failed or cannot be
+ * reached. The path becomes undecided, because another process may get the
+ * address; in the provider near, where none ever does, core.
  */
-static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
-			   enum fi_duo_reason reason)
+static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr, bool exited)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
 
@@ -291,8 +289,9 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 	if (ep->core.carries_nothing)
 		duo_map_set(ep, addr, DUO_ROUTE_CORE, FI_DUO_EXITED);
 	else
-		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, reason);
-	if (reason == FI_DUO_EXITED) {
+		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED,
+			    exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
+	if (exited) {
 		ep->rx.peer_exited = true;
 		if (duo_ep_confirmed(ep, duo_route_index(word)))
 			ep->map->id[addr] |= DUO_MAP_CONFIRMED;
@@ -302,8 +301,8 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * If map->failed is set, plans a further duo_map_scan(), otherwise cancels the
- * planned one. The delay before the scan doubles each time, up to about 1 s.
+ * Plans a further duo_map_scan() if map->failed is set, otherwise cancels a
+ * planned one. The delay doubles each time, up to about 1 s.
  */
 static void duo_map_plan(struct duo_ep *ep)
 {
@@ -325,8 +324,7 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 	fi_addr_t addr;
 
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
-		duo_map_unbind(ep, addr,
-			       exited ? FI_DUO_EXITED : FI_DUO_UNDECIDED);
+		duo_map_unbind(ep, addr, exited);
 	/* a scan looks up the addresses: another process may have them now */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
@@ -373,11 +371,10 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* a bad or unreadable record may belong to the peer with this index */
+	/* such a record may belong to the peer with this index */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
-		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED ?
-			       FI_DUO_EXITED : FI_DUO_UNDECIDED);
+		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED);
 	/* a new process has the address of an exited one */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.carries_nothing)
@@ -386,9 +383,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Returns the array index at which a lookup of `count` addresses begins. It
- * differs between endpoints: processes that start together often insert the
- * same list, and must not all connect to one peer at once.
+ * Returns the index of the first address that a lookup of `count` addresses
+ * connects to. It differs between endpoints: those that start together must not
+ * all connect to one peer at once.
  */
 static size_t duo_map_first(const struct duo_ep *ep, size_t count)
 {
@@ -407,7 +404,7 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 		duo_map_note(ep, addr[(first + i) % count], names);
 }
 
-/* True if the peer at addr still exists, and so still has the address. */
+/* True if the peer at addr exists, so that it still has the address. */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
@@ -417,10 +414,8 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * The addresses include
- * - those of failed processes: other processes may have them now
- * - those with the path core and no peer index. The path remains, but the
- *   process may send over the local path, and the peer index identifies it.
+ * Includes the addresses of failed processes, because others may have them now,
+ * and those with the path core: their processes may send over the local path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -441,9 +436,9 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan does not make the core used: the failure of a
-		 * local peer is no reason. For addresses that were never local,
-		 * an earlier lookup has done so.
+		 * A planned scan, after a failure, is no reason to make the
+		 * core used. For addresses that were never local, an earlier
+		 * lookup has done so.
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, names);
@@ -454,7 +449,6 @@ void duo_map_scan(struct duo_ep *ep)
 	duo_map_plan(ep);
 }
 
-/* A peer that has sent keeps its peer index: its messages may be queued. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);

@@ -2,12 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: the fi_addr of each peer index, which the local
- * transport assigns, and the reason for each address that is not local. The
- * route words have the peer index of each fi_addr. Lock: the group's.
- *
- * Each endpoint of an AV has its own map, because an address is local only if
- * the endpoint and the peer have space for one more peer each.
+ * The map of an endpoint: the fi_addr of each peer index, and the reason for
+ * each address that is not local. Each endpoint of an AV has its own map,
+ * because an address is local only if both endpoints have space for one more
+ * peer. Lock: the group's.
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -27,29 +25,27 @@ struct duo_map {
 	/* fi_addr, indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, indexed by fi_addr. FI_DUO_EXITED: operations to
-	 * the address fail until
-	 * - a record shows that another process has the address, or
-	 * - the application inserts the address again, and the failed process
-	 *   has no record any more
-	 * In the provider near neither happens.
+	 * enum fi_duo_reason, indexed by fi_addr. After FI_DUO_EXITED,
+	 * operations to the address fail until a record shows another process
+	 * there, or the application inserts the address again after the record
+	 * has gone. In the provider near neither happens.
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer, indexed by fi_addr; with the flag
-	 * DUO_MAP_CONFIRMED if this peer was a confirmed source and has exited.
-	 * 0 if the reason is FI_DUO_UNDECIDED.
+	 * duo_map_id() of the last peer, indexed by fi_addr, and
+	 * DUO_MAP_CONFIRMED if it was a confirmed source and has exited. 0 if
+	 * the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*
-	 * result of duo_registry_state() at the last duo_map_scan(). 0: the
-	 * next duo_map_scan() scans even if the registry has not changed
+	 * duo_registry_state() at the last duo_map_scan(); 0: the next call
+	 * scans even if the registry has not changed
 	 */
 	uint64_t scanned;
 	bool no_order;	/* true: duo_map_no_order() has logged its warning */
-	/* true: a lookup or a peer has failed, so another scan is necessary */
+	/* a lookup or a peer has failed: another scan is necessary */
 	bool failed;
-	/* true: a scan is planned, and group->pending counts this scan */
+	/* a scan is planned; group->pending counts it */
 	bool retry;
 	uint64_t retry_ms;	/* time of the planned scan, ms, monotonic */
 	/* delay before the planned scan, ms; doubles if the scan fails again */
@@ -61,23 +57,20 @@ int duo_map_open(struct duo_ep *ep);
 /* Closes the map if it is open. The local side must already be closed. */
 void duo_map_close(struct duo_ep *ep);
 
-/*
- * Looks up addresses that the application has just inserted, for the first time
- * or again, and sets the routes of those that are local.
- */
+/* Sets the routes of addresses that the application has inserted (again). */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Chooses the path of an undecided address, at the first send. The path remains
- * until another process has the address, or until duo_map_use_core(). If the
- * address's process has exited, the address stays undecided.
+ * Chooses the path of an undecided address, at the first send. The address
+ * stays undecided if its process has exited. Later only duo_map_use_core() and
+ * another process at the address change the path.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * If the registry has changed since the last scan, looks up each address that
- * has no peer index, or whose peer no longer exists. Must be called after the
- * local side has been opened, and after a message whose source has no fi_addr.
+ * Looks up each address without an existing peer, if the registry has changed
+ * since the last scan. Must be called after the local side has been opened, and
+ * after a message whose source has no fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if a scan is planned, and its time has come. */
@@ -85,25 +78,19 @@ static inline bool duo_map_retry_due(const struct duo_map *map)
 {
 	return map->retry && duo_clock_coarse_ms() >= map->retry_ms;
 }
-/*
- * Monitors the peer at addr: if the peer fails, posted receives that name addr
- * end in an error.
- */
+/* Makes posted receives that name addr end in an error if its peer fails. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer, and plans a scan. exited: the peer's
- * process has exited, so the peer's addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer, and plans a scan. exited: its process
+ * has exited, so its addresses get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
-/*
- * True if the process at addr was a confirmed source and has exited. Then a
- * receive from addr cannot complete.
- */
+/* True if the process at addr, a confirmed source, has exited. */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to this peer. Must be called before the
- * first message to the peer over the local path, to keep messages in order.
- * Messages from the peer may still take the local path.
+ * Makes the core carry all messages to this peer. Must precede the first
+ * message over the local path, to keep the order. The peer's messages may still
+ * take the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -44,10 +44,6 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	duo_unlock(&ep->group->lock);
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
-	/*
-	 * With a core that never carries data, the address has no path. With
-	 * any other core, it has a path again: another thread has found a new
-	 * process at the address.
-	 */
+	/* with any other core, another thread has found a new process there */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }
