@@ -68,10 +68,7 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/*
- * Tests the process as well, because the lock alone does not suffice: after the
- * process has exited, a forked child may still hold the lock.
- */
+/* The lock alone is not enough: a forked child may hold it, too. */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -135,7 +132,6 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 		 path, name, why, DUO_RECORD_VERSION, remedy);
 }
 
-/* True if the error may be temporary. */
 static bool duo_record_passing(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM;
@@ -148,17 +144,14 @@ int duo_record_open(int dir, const char *name, struct duo_record *record)
 
 	if (fd < 0 && errno == ENOENT)
 		return -FI_ENOENT;
-	if (fd < 0 && duo_record_passing(errno)) {
-		ret = -errno;
-		duo_record_reject(dir, name, strerror(-ret), "Retrying; "
-				  "raise the limit of open files (ulimit -n) "
-				  "or of memory");
-		return ret;
-	}
 	if (fd < 0) {
+		ret = duo_record_passing(errno) ? -errno : -FI_EINVAL;
 		duo_record_reject(dir, name, strerror(errno),
-				  "Remove it if it is stale");
-		return -FI_EINVAL;
+				  ret == -FI_EINVAL ?
+				  "Remove it if it is stale" :
+				  "Retrying; raise the limit of open files "
+				  "(ulimit -n) or of memory");
+		return ret;
 	}
 	ret = duo_record_read(fd, record);
 	if (!ret)
@@ -206,7 +199,6 @@ static int duo_record_create(int dir, const char *name)
 	return -err;
 }
 
-/* Returns the record's file name without the directory. */
 static const char *duo_pub_name(const struct duo_publication *pub)
 {
 	return strrchr(pub->path, '/') + 1;
@@ -267,8 +259,8 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		return ret;
 	pub->fd = ret;
 	/*
-	 * This process now owns the file "name.new". Only the owner of
-	 * "name.new" creates "name", so "name" cannot appear after this test.
+	 * Only this process, which owns "name.new", could create "name", so
+	 * "name" cannot appear after this test.
 	 */
 	if (!faccessat(pub->dir, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		ret = -FI_EADDRINUSE;
@@ -276,10 +268,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	/*
-	 * without the suffix, pub->path is the path of the other record; the
-	 * caller logs this path
-	 */
+	/* now pub->path is that of the other record, for the caller's log */
 	if (ret == -FI_EADDRINUSE)
 		duo_pub_cut_suffix(pub);
 	return ret;
@@ -315,8 +304,8 @@ void duo_registry_withdraw(struct duo_publication *pub)
 }
 
 /*
- * Converts a result of duo_record_check() to a reason. -EACCES and -EPERM: the
- * process is alive, as its lock shows, although /proc hides the process.
+ * Converts a result of duo_record_check() to a reason. -EACCES and -EPERM:
+ * /proc hides the process, but its lock shows that it is alive.
  */
 static enum fi_duo_reason duo_record_reason(int check)
 {

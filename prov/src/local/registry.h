@@ -2,13 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The registry of local endpoints: a directory for each user, with a file for
- * each endpoint, its record. The file's name is a hash of the core address.
- * "base" is the directory that has the users' directories.
+ * The registry of local endpoints (docs/registry.md): a directory for each
+ * user, with a file for each endpoint, its record. The file's name is a hash of
+ * the core address. "base" is the directory of the users' directories.
  *
  * An endpoint is alive if its record's file is locked and its process exists.
- * If the process is in another pid namespace, only the lock is tested.
- * Malformed files are rejected.
+ * For a process in another pid namespace, only the lock is tested.
  *
  * Cost: control path only. A lookup takes about ten system calls, or one if the
  * address has no record, or none with a duo_registry_index.
@@ -30,15 +29,15 @@
 #define DUO_TRANSPORT_NAME_MAX 64	/* size of peer_name, bytes */
 #define DUO_PATH_MAX 512	/* longest path in the registry, bytes */
 
-/* State of a record, in the process that owns the record's endpoint. */
+/* An endpoint's record, in the process that owns the endpoint */
 struct duo_publication {
 	int fd;		/* descriptor of the record's file; -1: no record */
 	int dir;		/* descriptor of the user's directory */
 	bool hidden;	/* the record's file was removed from the directory */
 	uint64_t pid_ns;	/* id of the owner's pid namespace */
 	/*
-	 * id of the network namespace in which the address is unique; 0: the
-	 * address is unique on the host
+	 * id of the network namespace in which the address is unique; 0: it is
+	 * unique on the host
 	 */
 	uint64_t net_ns;
 	char path[DUO_PATH_MAX];
@@ -51,9 +50,8 @@ struct duo_publication {
 };
 
 /*
- * Modes of the directory's lock, as in flock(2). Starting endpoints share the
- * lock. A sweep needs the lock exclusively. An endpoint that sweeps when it
- * starts holds the exclusive lock until it has started.
+ * Modes of the directory's lock. Endpoints that start share the lock, unless
+ * they sweep first. A sweep needs the lock exclusively.
  */
 enum duo_registry_lock_mode {
 	DUO_REGISTRY_SHARED,
@@ -61,34 +59,32 @@ enum duo_registry_lock_mode {
 };
 
 /*
- * Opens or creates the user's directory. Unless dir is NULL, stores the
- * directory's path in dir, a buffer of DUO_PATH_MAX bytes. Returns a file
- * descriptor or -errno. -FI_EPERM: this user cannot be distinguished from
- * others (overflow uid, or a file system that stores no owners).
+ * Opens or creates the user's directory. Stores its path in dir, a buffer of
+ * DUO_PATH_MAX bytes, unless dir is NULL. Returns a file descriptor or -errno.
+ * -FI_EPERM: this user cannot be distinguished from others (overflow uid, or a
+ * file system that stores no owners).
  */
 int duo_registry_open(const char *base, char *dir);
 /*
  * Opens and locks the directory, so that no process removes it. Returns a file
  * descriptor for duo_registry_unlock(), or
- * - -FI_ETIMEDOUT: another process, probably stopped, has held the lock for
- *   60 s, or for 3 s in which no name was added to the directory or removed
+ * - -FI_ETIMEDOUT of duo_dir_lock(): the process with the lock is probably
+ *   stopped
  * - -FI_EBUSY: duo_registry_open() has timed out; a retry would time out, too
  * - another -errno
  */
 int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode);
 void duo_registry_unlock(int lock);
 /*
- * Increments the count of endpoints with this compat_id. Returns the new count
- * or -errno. Needs no lock.
+ * Adds 1 to the count of endpoints with this compat_id. Returns it or -errno.
  */
 int duo_registry_count_ep(int dir, uint64_t compat_id);
-/* Sets the count of duo_registry_count_ep() to 0. Needs the exclusive lock. */
+/* Sets this count to 0. Needs the exclusive lock. */
 void duo_registry_reset_count(int dir, uint64_t compat_id);
 /*
- * Removes the directory, with its counts of endpoints. Does nothing if the
- * directory has other files, or if another process holds its lock. file: path
- * of a file in the directory, from which this call takes the directory's path;
- * the file need not exist any more.
+ * Removes the directory, with its counts of endpoints, unless it has other
+ * files or another process holds its lock. file: path of a former or present
+ * file in the directory.
  */
 void duo_registry_leave(int dir, const char *file);
 /* Returns the number of records, including those of failed endpoints. */
@@ -99,70 +95,53 @@ size_t duo_registry_count(int dir);
  */
 uint64_t duo_registry_state(int dir);
 
-/*
- * The names of the records, read once for many lookups. A lookup of an address
- * without a record then costs no system call.
- */
+/* The names of the records, read once for many lookups */
 #define DUO_INDEX_BITS 65536
 struct duo_registry_index {
 	/* for each record: bit duo_registry_key() % DUO_INDEX_BITS */
 	uint8_t bits[DUO_INDEX_BITS / 8];
 };
 /*
- * Reads the records' names into *index if at least 16 lookups follow; for
- * fewer, this costs more than it saves. Returns index; NULL: not read.
+ * Reads the records' names into *index if at least 16 lookups follow: fewer
+ * cost less. Returns index; NULL: not read.
  */
 const struct duo_registry_index *
 duo_registry_index_read(struct duo_registry_index *index, int dir,
 			size_t lookups);
-/*
- * True if a record may have this key (duo_registry_key()). False if no record
- * had it when the names were read. index NULL: always true.
- */
+/* True if a record may have this key, or if index is NULL. */
 bool duo_registry_index_has(const struct duo_registry_index *index,
 			    uint64_t key);
 
 /*
- * Removes records of failed processes. Calls the local transports' reap() and
- * sweep(), which remove other files of these processes. peers: the local
- * transports, indexed by enum duo_transport_kind. Returns the number of live
- * endpoints. Needs the exclusive lock.
+ * Removes records of failed processes. Calls reap() and sweep() of peers[], the
+ * local transports by enum duo_transport_kind, which remove other files.
+ * Returns the number of live endpoints. Needs the exclusive lock.
  */
 size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers);
-/*
- * Sweeps the directory if no process holds the directory's lock, and the last
- * sweep was more than a second ago.
- */
+/* Sweeps, unless the directory is locked or was swept within a second. */
 void duo_registry_tidy(const char *base,
 		       const struct duo_transport *const *peers);
 
 /*
- * Creates and locks the record of a core address. Lookups find the record only
- * after duo_registry_ready(). per_net: the address is unique only in its
- * network namespace. Returns 0 or -errno; -FI_EADDRINUSE: the address already
- * has a record. If the caller does not hold the directory's lock, a sweep may
- * remove the new record.
+ * Creates and locks the record of a core address. Lookups find it only after
+ * duo_registry_ready(). per_net: the address is unique only in its network
+ * namespace. Returns 0, -FI_EADDRINUSE if the address has a record, or another
+ * -errno. Without the directory's lock, a sweep may remove the record.
  */
 int duo_registry_reserve(const char *base, const void *addr, size_t len,
 			 bool per_net, struct duo_publication *pub);
-/*
- * Makes the record visible to lookups. Returns 0 or -errno; -FI_ENOENT: a sweep
- * has removed the record.
- */
+/* Makes the record visible to lookups. -FI_ENOENT: a sweep has removed it. */
 int duo_registry_ready(struct duo_publication *pub);
-/* Removes the record from the directory. Needs no lock; may be repeated. */
+/* Removes the record from the directory. May be repeated. */
 void duo_registry_hide(struct duo_publication *pub);
-/*
- * Hides the record, closes its file, and calls duo_registry_leave(). Needs no
- * lock; may be repeated.
- */
+/* Hides the record, closes its file, and calls duo_registry_leave(). */
 void duo_registry_withdraw(struct duo_publication *pub);
 
 /*
- * Looks up a core address for the endpoint `self`. Stores the name that the
- * peer has at the local transport in peer_name (DUO_TRANSPORT_NAME_MAX bytes)
- * and returns FI_DUO_OK; or returns the reason why the two endpoints cannot
- * connect over the local transport. Needs no lock.
+ * Looks up a core address for the endpoint `self`. Stores the peer's name at
+ * the local transport in peer_name (DUO_TRANSPORT_NAME_MAX bytes) and returns
+ * FI_DUO_OK. Otherwise returns the reason why the two endpoints cannot connect
+ * over the local transport.
  */
 enum fi_duo_reason duo_registry_lookup(const void *addr, size_t len,
 				       const struct duo_publication *self,

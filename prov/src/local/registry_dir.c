@@ -18,7 +18,7 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-/* longest wait for a lock while no name in the directory changes, ms */
+/* longest wait while no name in the directory changes, ms */
 #define DUO_LOCK_WAIT_MS 3000
 #define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock, ms */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */
@@ -84,20 +84,14 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/*
- * Unlocks explicitly: if a forked child has the descriptor, too, close() alone
- * would not unlock.
- */
+/* Unlocks explicitly, because a forked child may have the descriptor, too. */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
 	close(lock);
 }
 
-/*
- * Stores the name of the file for duo_registry_count_ep(): the file's length is
- * the count.
- */
+/* Stores the name of the file whose length is the count of endpoints. */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -146,10 +140,7 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/*
- * Does nothing if the directory was already removed: its path may now belong to
- * a new directory.
- */
+/* Does nothing after a removal: the path may belong to a new directory. */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -179,10 +170,7 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/*
- * Returns 0 after a recent change: file systems store coarse times, so a second
- * change soon afterwards might get the same time.
- */
+/* Returns 0 after a recent change: another may get the same coarse time. */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

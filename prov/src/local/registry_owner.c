@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Finds or creates the user's directory in the base directory, which the caller
- * names, so that all processes of a user use the same directory: see
- * docs/registry.md. Until a directory is finished, it has the sticky bit, and
+ * Finds or creates the user's directory in the base directory:
+ * docs/registry.md. Until the directory is finished, it has the sticky bit, and
  * its maker, the process that has created it, holds its lock.
  */
 
@@ -36,10 +35,7 @@ struct duo_base {
 	char prefix[DUO_DIR_PREFIX + 1];
 };
 
-/*
- * ready: the lowest name of a finished directory; making: the lowest name of a
- * directory under construction; "": there is none
- */
+/* lowest name of a finished and of an unfinished directory; "": none */
 struct duo_dirs {
 	char ready[DUO_DIR_NAME];
 	char making[DUO_DIR_NAME];
@@ -111,10 +107,7 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * Opens a directory that duo_dirs_scan() has found. Returns -ENOENT if the
- * directory was removed or is not private any more.
- */
+/* Opens a directory of duo_dirs_scan(). -ENOENT: removed, or not private. */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -127,8 +120,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until the maker has finished or removed the directory. Removes the
- * directory if the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Waits until the maker has finished or removed the directory. Removes it if
+ * the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -145,13 +138,11 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes the directory that this process has created. Removes it instead if
- * the user has a finished directory, or an unfinished one with a lower name (by
- * strcmp()). Waits while there are unfinished directories with higher names.
- * The makers of those do not wait for this one, so there is no deadlock. fd:
- * the directory, whose lock the caller holds. Returns 0, also after a removal
- * because of another directory; or an error. -FI_EPERM: the file system has no
- * owners or modes, so the directory is not private.
+ * Finishes the directory that this process has created and locked (fd). Removes
+ * it instead if the user has a finished directory, or an unfinished one with a
+ * lower name. Waits for unfinished ones with higher names, whose makers do not
+ * wait for this one: no deadlock. Returns 0, also after such a removal;
+ * -FI_EPERM if the file system has no owners or modes; or another error.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -195,10 +186,7 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/*
-	 * another process, in duo_dir_await(), may have locked or removed the
-	 * directory
-	 */
+	/* another process may have locked or removed it in duo_dir_await() */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -44,30 +44,29 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its file descriptor or an error. These
- * errors are not logged:
+ * Opens and reads a record. Returns its file descriptor or an error. Logged,
+ * but not twice in a row for one file:
+ * - -FI_EINVAL: malformed, another user's, or not accessible
+ * - -EMFILE, -ENFILE, -ENOMEM: temporary
+ *
+ * Not logged:
  * - -FI_ENOENT: no record
  * - -FI_ENODATA: not written yet
  * - -FI_EPROTO: another version
- *
- * These errors are logged, but not twice in a row for one file:
- * - -FI_EINVAL: malformed, another user's, or not accessible
- * - -EMFILE, -ENFILE, -ENOMEM: temporary
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
 /* Returns the part of a file name after the hash; NULL: no hash. */
 const char *duo_record_suffix(const char *name);
-/* True if fd is a regular file of this user. Stores fstat()'s result in *st. */
+/* True if fd is a regular file of this user. Stores its status in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Tests whether the record's file is locked. Returns 0: the owner is alive;
- * -ESRCH: the owner has failed; another error: the test has failed.
+ * Returns 0 if the owner of the record is alive, as its lock shows, -ESRCH if
+ * the owner has failed, or another error.
  */
 int duo_record_locked(int fd);
 /*
- * Does the same as duo_record_locked(). If the owner is in this process's pid
- * namespace, also tests whether the owner's process exists. pid_ns: the id of
- * this process's pid namespace.
+ * Does the same. If the owner is in pid_ns, the pid namespace of this process,
+ * also tests whether the owner's process exists.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 
