@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Groups of libfabric versions. All versions of a group have the same public
- * structures. So a module built with one version works with its whole group.
- */
+/* Groups of libfabric versions with the same public structures */
 #ifndef DUO_ABI_H
 #define DUO_ABI_H
 
@@ -14,7 +11,7 @@
 
 /*
  * True if a module built with version `built` works with version `running`. A
- * version outside group[] works only with itself.
+ * version outside all groups works only with itself.
  */
 static inline bool duo_abi_same(uint32_t built, uint32_t running)
 {

@@ -11,7 +11,7 @@
 
 /*
  * The version is libfabric's, as in libfabric's own providers: applications
- * compare it with efa's. Open MPI's btl/ofi accepts no version below 112.0.
+ * compare it with efa's. Open MPI's btl/ofi needs at least 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

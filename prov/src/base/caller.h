@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures that an application passes. A size depends on the API
- * version that the application has passed to fi_getinfo(): newer versions
- * append fields. ofi_duo accesses no field beyond this size. The data path must
- * not call these functions.
+ * Sizes of structures that an application passes, which depend on the API
+ * version of its fi_getinfo(): newer versions append fields. ofi_duo accesses
+ * no field beyond. Not for the data path.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -17,7 +16,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>
 
-/* True if the headers of this build have this version or a newer one. */
+/* True if this build has the headers of this version or of a newer one. */
 #define DUO_HEADERS(major, minor) \
 	(FI_MAJOR_VERSION > (major) || \
 	 (FI_MAJOR_VERSION == (major) && FI_MINOR_VERSION >= (minor)))
@@ -29,7 +28,7 @@
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* no field src_addr; `0 * (src)` only avoids a warning about an unused value */
+/* without src_addr: `0 * (src)` avoids a warning about an unused value */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
@@ -45,8 +44,8 @@ static inline size_t duo_caller_cq_err(uint32_t version)
 
 /*
  * Returns the size of struct fi_mr_attr in an API version, bytes, without
- * base_mr: ofi_duo does not support sub-regions, and libfabric's hooks (2.0 to
- * 2.6) leave base_mr uninitialized in fi_mr_reg() and fi_mr_regv().
+ * base_mr. ofi_duo does not support sub-regions, and hooks of libfabric 2.0 to
+ * 2.6 leave base_mr uninitialized.
  */
 static inline size_t duo_caller_mr(uint32_t version)
 {
@@ -67,9 +66,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Copies attributes that an application with this API version has passed.
- * Fields that the version does not have are 0. hmem: the application has
- * requested FI_HMEM; if false, the copy describes host memory.
+ * Copies attributes of an application with this API version. Fields that the
+ * version does not have are 0. Without hmem (the application has requested
+ * FI_HMEM), the copy describes host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

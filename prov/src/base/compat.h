@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Differences between the headers of libfabric 1.17 to 2.7. One difference
- * needs no code here: since 2.3, fi_peer_rx_entry has no list links. ofi_duo
- * uses links in its own structures instead.
- */
+/* Differences between the headers of libfabric 1.17 to 2.7. */
 #ifndef DUO_COMPAT_H
 #define DUO_COMPAT_H
 
@@ -21,7 +17,7 @@
 #endif
 
 #include "base/caller.h"
-/* not with 1.17, whose fi_ext.h defines types that are also defined below */
+/* not from 1.17, whose fi_ext.h defines types that are defined below */
 #if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
@@ -31,27 +27,21 @@
 /* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
-/*
- * All MR modes except FI_MR_LOCAL. efa does not need FI_MR_LOCAL, but would
- * return it if the hints had it.
- */
+/* All MR modes but FI_MR_LOCAL, which efa would return without need */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
 		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
-/*
- * Limits `version` to the headers' version. With a newer version, structures
- * from the core might be larger than those of the headers.
- */
+/* Limits a version to the headers': newer structures might be larger. */
 static inline uint32_t duo_api_version(uint32_t version)
 {
 	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
 							DUO_FI_VERSION;
 }
 
-/* Options that older headers lack: enumerators, which #ifdef cannot test */
+/* options that older headers lack; as enumerators, #ifdef cannot test them */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
@@ -77,10 +67,9 @@ static inline uint32_t duo_api_version(uint32_t version)
 
 #else
 /*
- * With libfabric 1.x, ofi_duo does not support shm (the build has shm/none.c):
- * in 1.17, shm's CQ cannot be a peer CQ, and in 1.18 to 1.22 the types of
- * fi_peer(3) differ from 2.x. Structures of ofi_duo have members of the types
- * below, so these are defined here.
+ * With libfabric 1.x, ofi_duo does not support shm (the build has shm/none.c),
+ * because its peer API differs from 2.x. Structures of ofi_duo have members of
+ * the types below.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -115,9 +104,8 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * The next two functions copy attributes without the fields wait_set and
- * xpu_ctx: ofi_duo supports neither wait sets nor FI_XPU. Structures of older
- * applications end before xpu_ctx, which libfabric 2.7 has added.
+ * Copy attributes without wait_set and xpu_ctx, which ofi_duo does not support.
+ * Structures of older applications end before xpu_ctx (libfabric 2.7).
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -141,10 +129,7 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/*
- * With FI_MR_DMABUF, stores in *iov the memory that attr->dmabuf describes, and
- * makes attr->mr_iov point to *iov.
- */
+/* With FI_MR_DMABUF, makes attr->mr_iov the memory of attr->dmabuf. */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

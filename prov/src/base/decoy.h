@@ -3,15 +3,12 @@
 
 /*
  * Valid pointers after the fid of ofi_duo's fabrics and domains. efa since
- * libfabric 2.4 needs them: it treats each fid in the hints as the start of a
- * util_fabric or util_domain. From the memory after the fid it loads a pointer
- * to a name, and compares the name (docs/upstream.md). Cost: 256 bytes per
- * object.
+ * libfabric 2.4 loads a pointer from there, and compares the text to which it
+ * points with a name (docs/upstream.md). Cost: 256 bytes per object.
  *
- * Each word of the decoy points to a block. Each word of the block points to
- * the block, so a chain of loads stays in the block. Read as text, the block is
- * "": its address is a multiple of 256, so the first byte of each word is 0.
- * (On big-endian machines the first byte is the top byte, also 0.)
+ * Each word of the decoy and of the block points to the block. As text, the
+ * block is "": its address is a multiple of 256, so its first byte is 0 (on
+ * big-endian machines, too).
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H
@@ -20,7 +17,7 @@
 
 #define DUO_DECOY_WORDS 32
 
-/* must directly follow the fid, the first member of the object */
+/* must directly follow the fid, the first member of an object */
 struct duo_decoy {
 	const void *word[DUO_DECOY_WORDS];
 };

@@ -13,9 +13,8 @@
 #include "base/util.h"
 
 /*
- * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.7. With them,
- * libfabric does not filter infos by FI_PROVIDER. With FI_PROVIDER
- * "efa;ofi_duo", the filter would drop the infos of efa.
+ * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.7. Without
+ * them, libfabric would drop the infos of efa if FI_PROVIDER is "efa;ofi_duo".
  */
 #define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of providers and stacks */
 #define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
@@ -23,7 +22,7 @@
 
 /*
  * True while this thread calls fi_getinfo() with an internal flag. libfabric
- * then calls ofi_duo as well, and duo_getinfo() must return no info.
+ * then also calls duo_getinfo(), which must return no info.
  */
 extern __thread bool duo_in_getinfo;
 
@@ -40,14 +39,11 @@ extern __thread bool duo_in_getinfo;
 /* A field of fi_info, or of one of its attribute structures */
 struct duo_hint {
 	const char *name;
-	bool set;	/* true: the value is a set of bits; false: a maximum */
-	bool direct;	/* true: the field is in fi_info itself */
-	/*
-	 * offset in fi_info of the pointer to the attribute structure; unused
-	 * if `direct`
-	 */
+	bool set;	/* true: a set of bits; false: a maximum */
+	bool direct;	/* the field is in fi_info itself */
+	/* offset in fi_info of the pointer to the attributes; 0 if `direct` */
 	size_t attr;
-	/* offset of the field in fi_info or in the attribute structure */
+	/* offset of the field in fi_info or in the attributes */
 	size_t at;
 	size_t size;	/* size of the field, bytes: 4 or 8 */
 };
@@ -67,10 +63,7 @@ struct duo_hint_beyond {
 	uint64_t requested;		/* value in the hints */
 	uint64_t limit;			/* value in the info */
 };
-/*
- * Returns the first field in which the hints exceed the info: a larger maximum,
- * or a bit that the info lacks.
- */
+/* Returns the first field in which the hints exceed the info. */
 struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
@@ -81,10 +74,7 @@ bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 #define DUO_HINTS_WITHIN(hints, info, table) \
 	duo_hints_within(hints, info, table, DUO_COUNT(table))
 
-/*
- * Logs that fi_getinfo() returns no info because of the value `requested` of a
- * field of the hints. Returns false.
- */
+/* Logs that no info is returned because of this value. Returns false. */
 bool duo_hint_reject(const char *name, uint64_t requested);
 
 #endif /* DUO_HINTS_H */

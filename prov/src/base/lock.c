@@ -37,10 +37,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * After the spins, a thread takes the lock with DUO_LOCK_AWAITED, not
- * DUO_LOCK_HELD, because other threads may be asleep. If no thread is asleep,
- * the release makes one needless futex call. Memory order: acquire; pairs with
- * duo_lock_release() and duo_lock_retire().
+ * After the spins, takes the lock with DUO_LOCK_AWAITED, because other threads
+ * may be asleep. If none is, the release makes a needless futex call. Acquire:
+ * pairs with duo_lock_release() and duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {
@@ -85,11 +84,9 @@ static bool duo_lock_membarrier(void)
 }
 
 /*
- * Executes membarrier. In a forked child, which is not registered, membarrier
- * fails. Then the function registers the child and executes membarrier again.
- *
- * If seccomp forbids membarrier, the function sleeps 10 ms instead. In this
- * time each CPU makes its earlier stores visible.
+ * Executes membarrier. Registers the process again if membarrier fails, as in a
+ * forked child. If seccomp forbids membarrier, sleeps 10 ms, in which each CPU
+ * makes its earlier stores visible.
  */
 void duo_lock_barrier(void)
 {
@@ -102,11 +99,7 @@ void duo_lock_barrier(void)
 		;
 }
 
-/*
- * Loads `inside` until it is false. After DUO_LOCK_SPINS loads, sleeps before
- * each further load: the thread that is inside the lock may need this CPU to
- * continue.
- */
+/* Sleeps after the spins: the thread inside may need this CPU to continue. */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -5,20 +5,19 @@
  * The lock of a group (obj/group.h): a futex, because the C library's mutex
  * takes 50 instructions per call. Not recursive. A waiting thread spins for a
  * microsecond, then sleeps. Cost: an atomic operation to lock, another to
- * unlock; one branch with FI_THREAD_DOMAIN, where the lock is off.
+ * unlock; a branch with FI_THREAD_DOMAIN, where the lock is off.
  *
  * A *single* lock protects data that one thread at a time uses, because the
  * application serializes its calls (FI_THREAD_COMPLETION). This thread, the
- * user, enters and leaves the lock by plain stores to `inside`.
- *
- * Seldom, another thread must change the data. It takes the lock, which stores
- * `state`, calls duo_lock_barrier(), and waits until the user is not inside
- * (duo_lock_empty()).
+ * user, enters and leaves the lock by plain stores to `inside`. Seldom, another
+ * thread changes the data: it takes the lock, calls duo_lock_barrier(), and
+ * waits by duo_lock_empty() until the user is not inside.
  *
  * Memory order (store buffering): the user stores `inside`, then loads `state`.
- * A thread that makes a change stores `state`, calls duo_lock_barrier(), then
- * loads `inside`. duo_lock_barrier() is membarrier(2), a barrier in the user's
- * thread, too. So at least one of the two threads loads the other's store.
+ * The other thread stores `state` when it takes the lock, calls
+ * duo_lock_barrier(), then loads `inside`. duo_lock_barrier() is membarrier(2),
+ * a barrier in the user's thread, too. So at least one of the threads loads the
+ * other's store.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -38,10 +37,7 @@ enum {
 	DUO_LOCK_RETIRED,	/* replaced by another lock; never free */
 };
 
-/*
- * How a call takes the lock. Tables of calls (fi/calls.c, cq/read.c) are
- * compiled once for each mode.
- */
+/* How a call takes the lock. Tables of calls are compiled for each mode. */
 enum duo_lock_mode {
 	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: does not take the lock */
 	DUO_LOCK_SHARED,	/* takes the lock, which several threads use */
@@ -71,10 +67,7 @@ static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
 
 /* Waits until the lock is free and takes it. False: the lock is retired. */
 bool duo_lock_wait(struct duo_lock *lock);
-/*
- * Retires a lock that the caller holds, because another lock replaces it. Wakes
- * all threads in duo_lock_wait(), which then return false.
- */
+/* Retires a lock that the caller holds: duo_lock_wait() returns false. */
 void duo_lock_retire(struct duo_lock *lock);
 /* Prepares this process for single locks. False: membarrier(2) has failed. */
 bool duo_lock_prepare(void);
@@ -83,15 +76,12 @@ void duo_lock_barrier(void);
 /* Waits until no thread is in a single lock. Must follow duo_lock_barrier(). */
 void duo_lock_empty(const struct duo_lock *lock);
 /*
- * Wakes one thread that sleeps in duo_lock_wait(). Must be called if
- * duo_lock_release() has returned true. Returns ret, for tail calls.
+ * Wakes a thread in duo_lock_wait(). Must be called if duo_lock_release() has
+ * returned true. Returns ret, for tail calls.
  */
 ssize_t duo_lock_wake(struct duo_lock *lock, ssize_t ret);
 
-/*
- * Takes the lock. False: the lock is not free. Memory order: acquire; pairs
- * with duo_lock_release().
- */
+/* Takes the lock if it is free. Acquire: pairs with duo_lock_release(). */
 DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 {
 	unsigned int state = DUO_LOCK_FREE;
@@ -103,8 +93,8 @@ DUO_INLINE bool duo_lock_try(struct duo_lock *lock)
 }
 
 /*
- * Releases the lock. True: the caller must call duo_lock_wake(). Memory order:
- * release; pairs with duo_lock_try() and duo_lock_wait().
+ * Releases the lock. True: the caller must call duo_lock_wake(). Release: pairs
+ * with duo_lock_try() and duo_lock_wait().
  */
 DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 {
@@ -113,22 +103,22 @@ DUO_INLINE bool duo_lock_release(struct duo_lock *lock)
 	       DUO_LOCK_AWAITED;
 }
 
-/* Releases the lock and returns ret, for a tail call. */
+/* Releases the lock, and wakes a thread if necessary. Returns ret. */
 DUO_INLINE ssize_t duo_lock_release_last(struct duo_lock *lock, ssize_t ret)
 {
 	return __builtin_expect(duo_lock_release(lock), false) ?
 	       duo_lock_wake(lock, ret) : ret;
 }
 
-/* Leaves a single lock. Memory order: release; pairs with duo_lock_empty(). */
+/* Leaves a single lock. Release: pairs with duo_lock_empty(). */
 DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 {
 	atomic_store_explicit(&lock->inside, false, memory_order_release);
 }
 
 /*
- * Enters a single lock. False: another thread holds the lock. Memory order: see
- * the head of this file; the acquire pairs with duo_lock_release().
+ * Enters a single lock. False: another thread holds it. Acquire: pairs with
+ * duo_lock_release(). Store buffering: see the head of this file.
  */
 DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 {

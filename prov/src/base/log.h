@@ -10,7 +10,7 @@
 
 #define DUO_NAME "ofi_duo"
 
-/* This provider. fi_prov_ini() sets its functions. */
+/* the provider of this module; fi_prov_ini() sets its functions */
 extern struct fi_provider duo_prov;
 
 /* the directory of shm_open(3), and the remedy if it is full */

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Checks of values and names of parameters, for modules and fi_duo_info.
- * libfabric reads "abc" as 0 and "5x" as 5 without a warning.
- */
+/* Checks of parameters: libfabric itself reads "abc" as 0 and "5x" as 5. */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
 
@@ -23,10 +20,7 @@ static inline bool duo_param_is_number(const char *text)
 	return isdigit((unsigned char)*text) && !*end && !errno;
 }
 
-/*
- * Returns the new name of a parameter if the first `len` bytes of `variable`
- * are its former name; otherwise NULL.
- */
+/* Returns the parameter's new name if `variable` is a former one, else NULL. */
 static inline const char *duo_param_renamed(const char *variable, size_t len)
 {
 	static const char *const names[][2] = {

@@ -13,9 +13,8 @@
 
 struct duo_params {
 	/*
-	 * name of the core of all fabrics. In the provider near: "none". In
-	 * other modules: NULL, because each info's provider name, such as
-	 * "tcp;ofi_duo", selects the core
+	 * "none": the core of the provider near; NULL: each info's provider
+	 * name, such as "tcp;ofi_duo", selects the core
 	 */
 	const char *core;
 	bool hook;	/* true: this module is the hook */
@@ -27,16 +26,13 @@ struct duo_params {
 	/* parent directory of the users' registry directories */
 	char *registry_dir;
 	/*
-	 * number of CQ reads in a row without a local event, after which
-	 * ofi_duo posts deferred receives to the core
+	 * number of CQ reads in a row without a local event, after which the
+	 * core gets all deferred receives
 	 */
 	size_t defer_polls;
 	/* interval at which aging posts the oldest deferred receive, us */
 	size_t defer_us;
-	/*
-	 * number of CQ reads per poll of the core, while local messages arrive
-	 * and the core has no messages
-	 */
+	/* CQ reads per poll of a core without messages, in local traffic */
 	size_t core_poll_interval;
 	/* time until a timer wakes a thread that sleeps on a wait object, us */
 	size_t wait_poll_us;
@@ -46,9 +42,9 @@ struct duo_params {
 	/* 1: permit peers to use single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * N - 1, where N is a power of 2. After every N CQ reads in a row
-	 * without a local event, the reading thread yields its CPU. All bits
-	 * set: the thread never yields
+	 * N - 1, where N is a power of 2: the number of CQ reads in a row
+	 * without a local event, after which the reader yields its CPU. All
+	 * bits set: never
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

@@ -50,7 +50,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	/* /proc/self is this process, even in another pid namespace's /proc */
+	/* "self" is right even if /proc belongs to another pid namespace */
 	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
@@ -58,10 +58,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	len = duo_proc_read(path, text, sizeof(text));
 	if (len <= 0)
 		return len == -ENOENT || !len ? -ESRCH : (int)len;
-	/*
-	 * the second field is a name in (), which itself may contain spaces and
-	 * ')'. So the last ')' is the end of this field
-	 */
+	/* the second field, a name in (), may contain spaces and ')' */
 	at = strrchr(text, ')');
 	for (field = DUO_STAT_STATE; at && field <= DUO_STAT_START; field++) {
 		at = strchr(at, ' ');
@@ -103,8 +100,8 @@ int duo_proc_start(pid_t pid, uint64_t *start)
 }
 
 /*
- * Checks by kill() and a pidfd whether a process has this pid. Needed if
- * /proc does not show the pid, or if the start time is unknown. Returns
+ * Checks by kill() and a pidfd whether a process has this pid, for a process
+ * that /proc hides or whose start time is unknown. Returns
  * - -ESRCH: no process with this pid is alive
  * - -EACCES: a process is alive; its start time is unknown
  * - another -errno: pidfd_open() has failed, as in old kernels
@@ -134,9 +131,9 @@ int duo_proc_check(pid_t pid, uint64_t start)
 }
 
 /*
- * Stores in `path` the path of a process's file descriptor fd through a thread
- * that is not the main thread: /proc/PID/task/TID/fd/FD. False: the main thread
- * has not ended, or there is no other thread.
+ * Stores the path of file descriptor fd of a process whose main thread has
+ * ended: /proc/PID/task/TID/fd/FD of another thread. False: the main thread has
+ * not ended, or there is no other thread.
  */
 static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
 {
@@ -179,9 +176,8 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may belong to another pid namespace. Uses
- * /proc/thread-self, because /proc/self shows no file descriptors once the main
- * thread has ended.
+ * Uses no pid, because /proc may belong to another pid namespace, and not
+ * /proc/self, which shows no file descriptors once the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -203,10 +199,7 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/*
- * Returns this process's pid in the pid namespace that /proc belongs to. 0:
- * /proc belongs to this process's own pid namespace, or the pid is unknown.
- */
+/* Returns this process's pid in /proc's pid namespace; 0: its own, or error. */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -217,10 +210,7 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/*
-	 * NSpid lists this process's pid in each pid namespace, from that of
-	 * /proc to the process's own
-	 */
+	/* NSpid: this process's pids, from /proc's namespace to its own */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -271,10 +261,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/*
-	 * if this user namespace maps all uids, the overflow uid belongs to one
-	 * user, like any other uid
-	 */
+	/* without unmapped users, the overflow uid is that of one user */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;
@@ -323,10 +310,7 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/*
- * The kernel allocates the lowest free file descriptor, so a high fd shows that
- * few are left.
- */
+/* A high fd shows that few are left: the kernel allocates the lowest one. */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Tests of processes by pid and /proc. Also functions for files, directories,
- * threads and clocks.
- */
+/* Processes by pid and /proc; files, directories, threads and clocks. */
 #ifndef DUO_PROC_H
 #define DUO_PROC_H
 
@@ -16,44 +13,40 @@
 
 /*
  * Stores the start time of a process, in ticks since boot. Pid and start time
- * together identify a process. Returns 0 or -errno; -ESRCH: there is no such
- * process, or it is a zombie.
+ * together identify a process. Returns 0, -ESRCH if the process does not exist
+ * or is a zombie, or another -errno.
  */
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Opens the file that a process has open as file descriptor fd. Works even if
- * the process's main thread has ended. Returns a new file descriptor or -errno.
+ * Opens the file that a process has open as file descriptor fd, even if its
+ * main thread has ended. Returns a new file descriptor or -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
-/*
- * Opens again the file that this process has open as file descriptor fd.
- * Returns the new file descriptor or -errno.
- */
+/* Does the same for a file of this process. */
 int duo_proc_open_own(int fd, int flags);
 /*
  * Checks whether the process with this pid and start time exists. Returns 0 if
  * it does, -ESRCH if it has ended, and another -errno if the check fails, for
- * example because /proc hides the process. With start 0 (unknown) the result is
- * never 0: another process might have the pid now.
+ * example because /proc hides the process. With start 0 (unknown) never returns
+ * 0: another process might have the pid now.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
 /* Stores an id of this boot of the host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of this process's pid and time namespaces. Processes with equal
- * ids find each other in /proc by pid and start time. If /proc belongs to
- * another pid namespace, no other process has the same id. Returns 0 or -errno.
+ * Stores an id of this process's pid and time namespaces. Processes with the
+ * same id find each other in /proc. The id is unique if /proc belongs to
+ * another pid namespace. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
-/* Returns the id of a namespace: the inode of /proc/PID/ns/NAME; 0: error. */
+/* Returns the inode of a file, such as /proc/PID/ns/NAME; 0: error. */
 uint64_t duo_proc_inode(const char *path);
 
 /*
- * True if the effective uid stands for only one user. False for the overflow
- * uid, which stands for all users that have no uid in this user namespace. If
- * there are no such users, true also for the overflow uid.
+ * True if the effective uid stands for one user only. The overflow uid does so
+ * only if all users have a uid in this user namespace.
  */
 bool duo_proc_user_known(void);
 
@@ -65,25 +58,21 @@ bool duo_proc_ended(int pidfd);
 ssize_t duo_proc_read(const char *path, char *text, size_t size);
 
 /*
- * Opens a directory stream, as opendir(3) does, for the directory that is open
- * as file descriptor `dir`. The caller must close the stream by closedir(), and
- * `dir` by close(). NULL: error.
+ * Opens a stream of the directory that is open as file descriptor `dir`. The
+ * caller must close the stream by closedir(), and `dir`. NULL: error.
  */
 DIR *duo_dir_list(int dir);
 
-/*
- * Starts a thread that blocks all signals, so that it runs no signal handlers
- * of the application. Returns 0 or a positive errno value.
- */
+/* Starts a thread that blocks all signals. Returns 0 or a positive errno. */
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 /*
- * True if the process has few free file descriptors left. fd: a file descriptor
- * that was just opened. If true, the caller must close fd soon.
+ * True if few file descriptors are free. fd: a new one, which the caller must
+ * close soon if true.
  */
 bool duo_proc_scarce(int fd);
 
-/* FNV-1a: adds data to a hash and returns the new hash */
+/* Adds data to an FNV-1a hash. Returns the new hash. */
 #define DUO_FNV 0xcbf29ce484222325u	/* the hash of no data */
 uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 
@@ -91,8 +80,8 @@ uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 uint64_t duo_now_ms(void);
 uint64_t duo_now_ns(void);
 /*
- * clock.c: the clocks of the data path, which unit tests replace. The second
- * one is cheaper, and changes only every few milliseconds.
+ * Clocks of the data path (clock.c), which unit tests replace. The second one
+ * is cheaper, and changes only every few milliseconds.
  */
 uint64_t duo_clock_us(void);
 uint64_t duo_clock_coarse_ms(void);

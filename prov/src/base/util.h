@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Compiler attributes, and small functions for all layers. base/, the layer of
- * this file, calls no other layer. Cost of base/ on the data path: the lock, if
- * it is on, and a few reads of the clock.
+ * Compiler attributes, and small functions for all layers. Cost of this layer,
+ * base/, on the data path: the lock, if it is on, and a few reads of the clock.
  */
 #ifndef DUO_UTIL_H
 #define DUO_UTIL_H
@@ -17,9 +16,9 @@
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
- * For functions that are called by tail calls with all arguments of the caller.
- * Without the attribute, the compiler might remove an unused argument. Each
- * caller would then have to move the other arguments to other registers.
+ * For functions that receive all arguments of their caller by a tail call. The
+ * compiler must not remove an unused argument: callers would have to move the
+ * others to other registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 
