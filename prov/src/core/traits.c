@@ -13,10 +13,7 @@
 
 #define DUO_EFA "efa"
 
-/*
- * whole: if true, only the core `name` has the traits; if false, each stack of
- * providers that contains `name`
- */
+/* whole: for the core `name`; otherwise for each stack with `name` */
 static const struct duo_traits_row {
 	const char *name;
 	bool whole;
@@ -99,9 +96,8 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /*
- * Rejects a call of one of the functions in gda[]. efa's own function would
- * treat fid as an object of efa, and operations on efa's queues would bypass
- * ofi_duo.
+ * Rejects a call of gda[]. efa's own function would treat fid as an object of
+ * efa, and operations on efa's queues would bypass ofi_duo.
  */
 static int duo_efa_reject(struct fid *fid)
 {
@@ -110,9 +106,8 @@ static int duo_efa_reject(struct fid *fid)
 }
 
 /*
- * Number of functions that libfabric 2.2 has added to efa's table. Programs
- * built with 2.2 do not check whether the table has them. So ofi_duo's table
- * needs them even if ofi_duo is built with 2.1.
+ * Number of functions that libfabric 2.2 has added to efa's table. A program
+ * built with 2.2 calls them without a check, even if ofi_duo is built with 2.1.
  */
 #define DUO_EFA_OPS_OF_2_2 4
 

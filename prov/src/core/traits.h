@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Differences between cores. Only this file and traits.c depend on the name of
- * a core. obj/traits.h has struct duo_traits. No function declared here calls a
- * provider. Lock: none.
- */
+/* Differences between cores by name. Calls no provider. Lock: none. */
 #ifndef DUO_TRAITS_H
 #define DUO_TRAITS_H
 
@@ -19,9 +15,9 @@ struct duo_traits duo_traits_find(const char *core);
 /* True if ofi_duo can wrap the provider `core`. */
 bool duo_traits_allowed(const char *core);
 /*
- * Adds bits if the core is efa. Without the capability FI_REMOTE_COMM, efa
- * itself would use shared memory. Without the order FI_ORDER_SAS, efa could not
- * cancel receives. core: hints for the core, or an info of the core.
+ * Adds two bits if the core is efa. Without FI_REMOTE_COMM, efa would use its
+ * own shared memory. Without FI_ORDER_SAS, efa could not cancel receives. core:
+ * hints for the core, or an info of the core.
  */
 void duo_traits_add_bits(struct fi_info *core);
 /*
@@ -32,10 +28,10 @@ bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);
 /*
- * Replaces *ops, a table of functions, by ofi_duo's own table if the functions
- * have objects of the core as arguments: the application has only objects of
- * ofi_duo. name, *ops: argument and result of fi_open_ops(3) on the core's
- * domain. Returns 0; -FI_EOPNOTSUPP: ofi_duo has no replacement.
+ * Replaces *ops by ofi_duo's own table if the functions in *ops have objects of
+ * the core as arguments: the application has only those of ofi_duo. name, *ops:
+ * argument and result of fi_open_ops(3) on the core's domain. Returns 0;
+ * -FI_EOPNOTSUPP: ofi_duo has no such table.
  */
 int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector (AV). An address has the same fi_addr as in the core's AV.
- * Lock: any group's to read an AV, all locks of the domain to change an AV
+ * An address vector (AV), with the same fi_addr as the core's AV. Lock: any
+ * group's to read an AV, all locks of the domain to change one
  * (duo_domain_lock()). Senders read route words without a lock.
  */
 #ifndef DUO_OBJ_AV_H
@@ -26,11 +26,11 @@ struct duo_ep;
 
 /*
  * The route of a fi_addr: one word (docs/objects.md, "Routes"). Bits 0 and 1:
- * the state. Upper bits: the peer index plus 1; 0: no peer index.
+ * the state. Upper bits: the peer index plus 1; 0: none.
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no path is chosen yet, or the address has lost its peer index */
+	/* no path is chosen yet, or the peer index was lost */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -69,8 +69,8 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 }
 
 /*
- * Returns src, the source that the core has reported, if it is in the AV or
- * FI_ADDR_UNSPEC. Otherwise returns FI_ADDR_NOTAVAIL.
+ * Returns src, a source that the core has reported. If it is not in the AV,
+ * returns FI_ADDR_NOTAVAIL.
  */
 static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A counter and its bindings to endpoints (cq/cntr.h). Lock: the domain's. */
+/* A counter and its bindings to endpoints. Lock: the domain's. */
 #ifndef DUO_OBJ_CNTR_H
 #define DUO_OBJ_CNTR_H
 
@@ -25,8 +25,8 @@ struct duo_cntr {
 	struct fid_peer_cntr peer_cntr;	/* libfabric's shm increments it */
 	/*
 	 * successes [0] and errors [1] of near's RMA, atomics and remote
-	 * accesses, of libfabric's shm and of closed endpoints; and values that
-	 * the application sets or adds
+	 * accesses, of shm and of closed endpoints; and the application's
+	 * values
 	 */
 	uint64_t own[2];
 	/* successes [0] and errors [1] when the core's counter was last read */
@@ -54,11 +54,11 @@ static inline struct duo_cntr *duo_cntr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_cntr, cntr_fid.fid);
 }
 
-/* True if a counter of the endpoint counts any of the operations in "flags". */
+/* True if a counter of the endpoint counts any of these operations. */
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags);
 /*
- * Counts an ended operation of near in each counter that is bound to ep with
- * `flag`. err: 0 counts as a success, another value as an error.
+ * Counts an operation of near in each counter that is bound to ep with `flag`:
+ * as a success if err is 0, else as an error.
  */
 void duo_cntr_add_ep(struct duo_ep *ep, uint64_t flag, int err);
 

@@ -31,7 +31,7 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		return;
 	duo_cq_wake_sleeper(cq);
 	cq->attention |= DUO_CQ_ENTRIES;
-	/* with no space, later entries go to the ring, behind this error */
+	/* without space, later entries go to the ring, behind this error */
 	cq->sink.space = 0;
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }

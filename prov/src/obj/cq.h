@@ -23,7 +23,7 @@ struct duo_domain;
 struct duo_ep;
 struct duo_rx;
 
-/* Bits of duo_cq.attention: why a read must do more than poll near's rings. */
+/* bits of duo_cq.attention: reads must do more than poll near's rings */
 enum {
 	DUO_CQ_ENTRIES = 1, /* `ring` has entries, or `errs` has errors */
 	DUO_CQ_DEFERRED = 2, /* deferred work, see duo_ep_set_deferred() */
@@ -47,7 +47,7 @@ struct duo_cq {
 	bool hidden;	/* hidden CQ (ep->own_cq): drops all entries */
 	bool several;	/* more than one endpoint is bound to the CQ */
 	bool asleep;	/* a thread may be asleep; a new entry must wake it */
-	/* array passed to the running fi_cq_read(); new entries go there */
+	/* array of the running fi_cq_read(), which gets new entries */
 	struct duo_sink sink;
 	struct duo_domain *domain;
 	struct fid_cq *path_cq[FI_DUO_PATH_COUNT];
@@ -56,17 +56,17 @@ struct duo_cq {
 	/* number of fast-path reads that duo_cq_grant() has permitted */
 	uint32_t granted;
 	/*
-	 * limit of local_idle, above which each poll also polls the core;
+	 * value of local_idle above which each poll also polls the core;
 	 * DUO_CORE_UNUSED: the core is unused
 	 */
 	uint32_t local_busy;
 	uint32_t local_events;	/* local events in the current poll */
 	uint32_t core_skip;	/* polls since the last poll of the core */
-	/* number of further reads that take entries of `ring` without a poll */
+	/* number of further reads of `ring` entries without a poll */
 	uint32_t ring_left;
 	uint32_t ring_every;	/* reads between two duo_cq_ring_poll() */
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
-	/* peer CQ of fi_peer(3), to which libfabric's shm writes completions */
+	/* libfabric's shm writes completions to this CQ: fi_peer(3) */
 	struct fid_peer_cq peer_cq;
 	LIST_HEAD(, duo_ep) tx_eps; /* endpoints that only send with this CQ */
 	uint64_t core_polls;
@@ -75,7 +75,7 @@ struct duo_cq {
 	uint32_t clock_every;	/* polls between two reads of the clock */
 	uint64_t clock_us;	/* time of the last read of the clock, us */
 	atomic_bool signaled;
-	/* array into which the core's CQ writes sources if sink.src is NULL */
+	/* sources from the core's CQ if sink.src is NULL */
 	fi_addr_t core_src[DUO_CORE_BATCH];
 	uint64_t oversub_ms;	/* time of the next check: duo_cq_yield(), ms */
 	bool oversubscribed;	/* result of the last check */
@@ -93,7 +93,7 @@ static inline struct duo_cq *duo_cq_of(struct fid_cq *cq_fid)
 	return duo_container_of(cq_fid, struct duo_cq, cq_fid);
 }
 
-/* Sets cq->asleep. If true, the next entry takes the slow path. */
+/* Sets cq->asleep. While it is true, new entries take the slow path. */
 static inline void duo_cq_set_asleep(struct duo_cq *cq, bool asleep)
 {
 	cq->asleep = asleep;
@@ -121,7 +121,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		/* passes a copy's address, so *entry can stay in registers */
+		/* only a copy needs an address: *entry can stay in registers */
 		slow = *entry;
 		duo_cq_push_slow(cq, &slow, src);
 	} else {
@@ -130,16 +130,13 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	}
 }
 
-/*
- * True if cq->ring has a free slot for duo_cq_put_sent(). cq->sink.space must
- * be 0: otherwise new entries go to the array of a running read.
- */
+/* True if cq->ring has space. No read may be running: cq->sink.space is 0. */
 DUO_INLINE bool duo_cq_accepts(const struct duo_cq *cq)
 {
 	return !duo_ring_full(&cq->ring);
 }
 
-/* Writes a send's completion to cq->ring. duo_cq_accepts() must be true. */
+/* Writes a send's completion to cq->ring, which must have space. */
 DUO_INLINE void duo_cq_put_sent(struct duo_cq *cq, void *context,
 				uint64_t flags)
 {
@@ -164,13 +161,10 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 /* Pushes an error of ofi_duo itself. src: the sender, or FI_ADDR_UNSPEC. */
 void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 			 uint64_t tag, fi_addr_t src, int err);
-/* Pushes an error of the receive rx. Adds 1 to duo_ep_rx.failed. */
+/* Pushes an error of the receive rx, and adds 1 to duo_ep_rx.failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
-/*
- * Renews the core poll budget, because the core may soon have entries. Any
- * thread may call this function, and needs no lock.
- */
+/* Renews the core poll budget: the core may soon have entries. No lock. */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)
 {

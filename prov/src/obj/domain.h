@@ -36,9 +36,9 @@ struct duo_domain {
 	uint64_t caps;	/* capabilities that the application requested */
 	int mr_mode;
 	enum fi_threading threading;
-	/* messages and RMA over the local transport may use device memory */
+	/* the local transport carries messages and RMA of device memory */
 	bool device;
-	/* tree (tsearch(3)) of the regions of device memory: device/device.c */
+	/* tree of the regions of device memory: device/device.c */
 	void *device_mrs;
 	struct duo_device_bounce *device_bounce;
 	struct near_table *table;	/* near's region table; NULL: none */
@@ -49,7 +49,7 @@ struct duo_domain {
 	bool virt_addrs;
 	/* length of an endpoint's address at the core, bytes; 0: unknown */
 	size_t addr_len;
-	/* each network namespace has its own addresses of the core */
+	/* the core's addresses are unique only in a network namespace */
 	bool per_net;
 	LIST_HEAD(, duo_av) avs;
 	struct duo_group group;

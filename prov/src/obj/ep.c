@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computes the attention words duo_ep.attention and duo_cq.attention, so that a
- * fast path tests only one word; and finds the counters of an endpoint. Lock:
- * the group's.
+ * The attention words of endpoints and CQs; and the counters of an endpoint.
+ * Lock: the group's.
  */
 
 #include "near/near.h"

@@ -3,8 +3,7 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
- * the group's. Sends over the core take no lock, except the first send to an
- * address.
+ * the group's, except for sends over the core to a decided address.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -32,14 +31,14 @@ struct duo_near;
 struct duo_shm;
 struct duo_up;
 
-/* Bits of duo_ep_rx.special: conditions to check for each receive. */
+/* bits of duo_ep_rx.special: conditions to check for each receive */
 enum duo_rx_special {
-	/* FI_SELECTIVE_COMPLETION: completions only with FI_COMPLETION */
+	/* completions only with FI_COMPLETION: FI_SELECTIVE_COMPLETION */
 	DUO_RX_SELECTIVE = 1,
 	DUO_RX_DEVICE = 2,	/* buffers may be in device memory */
 };
 
-/* Bits of duo_ep.attention: kinds of calls that must take the slow path. */
+/* bits of duo_ep.attention: calls that must take the slow path */
 enum {
 	DUO_EP_MSG = 1 << DUO_MSG,		/* untagged receives */
 	DUO_EP_TAGGED = 1 << DUO_TAGGED,	/* tagged receives */
@@ -67,10 +66,7 @@ struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
 	/* owner entries of buffers not yet returned to the application */
 	struct duo_rx_list buffers;
-	/*
-	 * remainders that each match an unexpected message; the next poll
-	 * receives the message, and posts the remainder if space is left
-	 */
+	/* remainders into which the next poll receives unexpected messages */
 	struct duo_rx_list ready;
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
@@ -105,14 +101,11 @@ struct duo_ep_opts {
 	bool messages;
 	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/* FI_OPT_*_IN_ORDER_ALIGNED_128_BYTES is set: ep gets no local side */
+	/* an option with DUO_OPT_IN_ORDER() is set: ep gets no local side */
 	bool in_order;
-	/*
-	 * FI_FENCE, or an order between messages and RMA, was requested; the
-	 * core carries the messages for which near cannot keep this order
-	 */
+	/* FI_FENCE, or an order between messages and RMA, was requested */
 	bool mixed_order;
-	/* a warning has been logged: call before fi_enable() */
+	/* duo_ep_early() has logged its warning */
 	atomic_bool early_logged;
 };
 
@@ -133,7 +126,7 @@ struct duo_ep {
 	/* number of route words: DUO_AV_MAX, or 0 before fi_enable() */
 	fi_addr_t route_size;
 	struct duo_cq *tx_cq;
-	/* kinds of calls that take the slow path: DUO_EP_* bits */
+	/* DUO_EP_* bits: calls that take the slow path */
 	uint32_t attention;
 	bool closing;	/* fi_close() is running: no message is matched */
 	/* aligned: stats.path[], updated by each message, is one cache line */
@@ -170,7 +163,7 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/* `near` points to this struct from fi_enable() on; NULL: none */
+	/* the same as `near`, also before fi_enable() */
 	struct duo_near *near_opened;
 	/* NULL: no local side, or the local transport is not shm */
 	struct duo_shm *shm;
@@ -200,10 +193,7 @@ static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
-/*
- * Return the first and the next endpoint of a CQ: all of rx_eps, then all of
- * tx_eps. No endpoint is in both lists of one CQ. NULL: no further endpoint.
- */
+/* Iterate over the endpoints of a CQ, each of which is in only one list. */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -224,24 +214,15 @@ static inline struct duo_ep *duo_cq_next_ep(const struct duo_cq *cq,
 	return next ? next : LIST_FIRST(&cq->tx_eps);
 }
 
-/*
- * Computes the attention words of an endpoint and its CQs. Must be called after
- * each change of a condition that these words depend on (obj/ep.c).
- */
+/* Computes the attention words of ep and its CQs after a change (obj/ep.c). */
 void duo_ep_attend(struct duo_ep *ep);
 /* Computes the attention word of one CQ. */
 void duo_cq_attend(struct duo_cq *cq);
 
-/*
- * Ends the unused state of the core. Must be called when the core may have a
- * message for a receive of the endpoint: docs/matching.md, "An unused core".
- */
+/* Makes the core used: docs/matching.md, "An unused core". */
 void duo_ep_use_core(struct duo_ep *ep);
 
-/*
- * Makes the reads of the endpoint's CQs take the slow path, which does deferred
- * work. Must be called after each change that makes duo_cq_has_deferred() true.
- */
+/* Makes reads of ep's CQs do deferred work: duo_cq_has_deferred() is true. */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
@@ -265,7 +246,7 @@ static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
 	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
 }
 
-/* Returns `context` as a receive entry. NULL: no entry has this address. */
+/* Returns the receive entry at this address; NULL: there is none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

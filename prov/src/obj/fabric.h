@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A fabric: the fabrics of both paths. The mutex of fi/opened.c protects the
- * lists of fabrics and domains.
- */
+/* A fabric: the fabrics of both paths. fi/opened.c locks the lists. */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
 
@@ -19,9 +16,9 @@
 #include "obj/traits.h"
 
 /*
- * Context with which ofi_duo opens the core's fabric, so that the hook does not
- * wrap this fabric. The address of a function of libfabric is the same in all
- * modules, and no application passes it as a context.
+ * Context of the core's fabric, by which the hook detects a fabric that ofi_duo
+ * has opened, and does not wrap it. No application passes this function as a
+ * context, and its address is the same in all modules.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

@@ -12,7 +12,7 @@
 #include "obj/forward.h"
 #include "obj/mr.h"
 
-/* Returns the core's object that this object of ofi_duo wraps. */
+/* Returns the object of the core that fid wraps. */
 static struct fid *duo_core_fid(struct fid *fid)
 {
 	switch (fid->fclass) {
@@ -56,9 +56,8 @@ int duo_core_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Passes a command to the core. Rejects FI_ALIAS and FI_QUEUE_WORK, by which
- * the application would use the core's endpoints directly, and those by which
- * it would change flags that ofi_duo has copied.
+ * Passes a command to the core. Rejects commands by which the application would
+ * use the core's endpoints directly, or change flags that ofi_duo has copied.
  */
 int duo_core_control(struct fid *fid, int command, void *arg)
 {

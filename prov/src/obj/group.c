@@ -4,10 +4,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/*
- * Waits for a single lock and enters it. False: not entered, because the lock
- * is retired (base/lock.h).
- */
+/* Waits for a single lock and enters it. False: the lock is retired. */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * A group: the objects that one lock protects (docs/architecture.md, "Objects,
- * lifetimes, locks"). Cost: that of base/lock.h.
- */
+/* A group, the objects that one lock protects: docs/architecture.md. */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
 
@@ -20,8 +17,8 @@ struct duo_ep;
 struct duo_group {
 	struct duo_lock lock;
 	/*
-	 * work for polls: number of unresolved messages, of remainders in
-	 * duo_ep_multi.ready, and of planned scans of the registry
+	 * work for polls: number of unresolved messages, of ready remainders
+	 * (duo_ep_multi), and of planned scans of the registry
 	 */
 	uint32_t pending;
 	uint32_t lazy;	/* number of deferred receives */
@@ -30,10 +27,9 @@ struct duo_group {
 };
 
 /*
- * Returns the group of an object. at: the field of the object that points to
- * the group. Until the caller has the group's lock, another thread may move the
- * object to another group. So after locking, the caller must compare *at with
- * the returned group (duo_group_take()).
+ * Returns the group of an object. at: the object's pointer to the group.
+ * Another thread may move the object to another group. So the caller must lock
+ * the group, and then compare it with *at (duo_group_take()).
  */
 DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 {
@@ -41,10 +37,10 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 }
 
 /*
- * Takes the lock of `group`, in `mode`. False: the lock is not taken, because
- * it is not free, or because the object has moved to another group (*at is not
- * `group`). Only the mode DUO_LOCK_SHARED tests for a move. In the other modes,
- * the application serializes this call with the calls that move the object.
+ * Takes the lock of `group`. False: the lock is not free, or the object has
+ * moved to another group. Only DUO_LOCK_SHARED tests for a move: in the other
+ * modes, the application serializes this call with the calls that move the
+ * object.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,
@@ -72,17 +68,15 @@ static inline void duo_group_lock(struct duo_group *const *at)
 }
 
 /*
- * Takes the domain's lock, then the locks of all CQs with their own group. The
- * caller must hold none of these locks.
+ * Takes the domain's lock, then those of all CQs with their own group. The
+ * caller must hold none of them.
  */
 void duo_domain_lock(struct duo_domain *domain);
-/* Releases the locks that duo_domain_lock() has taken. */
 void duo_domain_unlock(struct duo_domain *domain);
 
 /*
- * Puts an endpoint into a group. group->rx_ranges must already have the address
- * ranges of the endpoint's receive entries. The caller must hold all locks of
- * the domain.
+ * Puts an endpoint into a group, whose rx_ranges must have the endpoint's
+ * receive entries. The caller must hold all locks of the domain.
  */
 void duo_ep_join(struct duo_ep *ep, struct duo_group *group);
 

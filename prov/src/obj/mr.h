@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region: the core's region, and its entry in near's region table.
- * Lock: the domain's, for domain->device_mrs. A thread that reads near's table
- * must hold the lock of any group. A thread that changes the table must hold
- * all locks of the domain.
+ * A memory region: the core's, and its entry in near's region table. Lock: the
+ * domain's for domain->device_mrs, any group's to read near's table, all locks
+ * of the domain to change it.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -23,7 +22,7 @@ struct duo_mr {
 	struct fid_mr mr_fid;	/* with the core's key and descriptor */
 	struct duo_domain *domain;
 	struct fid_mr *core;
-	/* functions that copy this kind of memory; NULL: host memory */
+	/* functions for this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
 	/* argument `state` of the functions in `device` */
 	void *device_state;
@@ -31,22 +30,17 @@ struct duo_mr {
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */
 	struct near_region_entry region;
-	/* description by which peers map the memory; id 0: cannot be mapped */
+	/* description by which peers map the memory; id 0: none */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
-	/*
-	 * number of later registrations that share this struct, because the
-	 * core has returned the same region for them
-	 */
+	/* number of later registrations with the same region of the core */
 	unsigned int again;
 };
 
 /*
- * Stores in *key and *addr the key and the address by which local peers name
- * the len bytes at `memory`. Returns false, and stores nothing, in these cases:
- * - the bytes are not all in the region
- * - the region does not permit `access`
- * - near's region table does not have the region
+ * Stores the key and the address by which local peers name the bytes at
+ * `memory`. False: they are not all in the region, the region does not permit
+ * `access`, or it is not in near's region table.
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Differences between cores. core/traits.c finds the traits by the core's name.
- * A difference that ofi_duo finds by the result of a call needs no trait.
- */
+/* Differences between cores; core/traits.c has those of each core. */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
 
@@ -13,15 +10,14 @@
 struct duo_traits {
 	/*
 	 * The core is that of the provider near (core/none.h), and cannot
-	 * transfer data. ofi_duo posts no receive to the core. Operations that
-	 * near rejects end with an error. From fi_endpoint() on, the address of
-	 * an endpoint is its address at the local transport. No other endpoint
-	 * ever has the same address, so ofi_duo needs no registry.
+	 * transfer data: ofi_duo posts no receive to it, and operations that
+	 * near rejects end with an error. An endpoint's address is its address
+	 * at the local transport, from fi_endpoint() on, so ofi_duo needs no
+	 * registry.
 	 */
 	bool carries_nothing;
 	/*
-	 * The core matches messages only while ofi_duo polls it. So the post of
-	 * a receive to the core can wait until the next poll.
+	 * The core matches only in polls: a post can wait until the next one.
 	 */
 	bool polled_match;
 	/*
@@ -31,17 +27,13 @@ struct duo_traits {
 	bool cannot_cancel;
 	/* The completion of a peek has no source: defect of util_srx.c. */
 	bool peek_no_source;
-	/*
-	 * The core executes atomics by CPU instructions. So its atomics and
-	 * those of near are atomic with respect to each other.
-	 */
+	/* CPUs execute the core's atomics, so near's are atomic with them. */
 	bool cpu_atomics;
 	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
 	bool prefix_optional;
 	/*
-	 * Each read of one of the core's CQs changes lists of the core's
-	 * domain. The core locks these lists only if the domain has
-	 * FI_THREAD_SAFE (docs/upstream.md, FI_THREAD_COMPLETION).
+	 * A read of a CQ changes lists of the core's domain, which the core
+	 * locks only with FI_THREAD_SAFE (docs/upstream.md).
 	 */
 	bool shares_lists;
 };

@@ -3,8 +3,7 @@
 
 /*
  * Functions of higher layers that lower layers call; fi/ops.c has the table.
- * Each comment names the calling layer. Not for the fast path. Lock: the
- * group's.
+ * Each comment names the calling layer. Lock: the group's.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -19,39 +18,29 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * Called by av/ when the map has found the fi_addr of a peer, or after
-	 * the application has removed the address `gone` (FI_ADDR_UNSPEC: it
-	 * has removed none). Makes unexpected messages unresolved
-	 * - if their source had no fi_addr when they arrived, but has one now
-	 * - if their source had the fi_addr `gone`, which may get another peer
-	 * The next poll stores the present fi_addr, or none, in these messages
-	 * and matches them again. Also defers all blocked receives, because the
+	 * av/: a peer has got a fi_addr, or the application has removed the
+	 * address `gone` (FI_ADDR_UNSPEC: none), which another peer may get.
+	 * Makes unexpected messages of these peers unresolved:
+	 * docs/matching.md. Also defers all blocked receives, because the
 	 * source may be confirmed already.
 	 */
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
-	/*
-	 * Called by av/ when the process of addr was replaced, has exited or
-	 * cannot be reached. The same as duo_lazy_readmit().
-	 */
+	/* av/: addr's process was replaced or has exited: duo_lazy_readmit() */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* Called by core/. True if rx must become a blocked receive. */
+	/* core/: true if rx must become a blocked receive */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* Called by core/. Completes rx, a sub-receive filled by the core. */
+	/* core/: completes rx, a sub-receive that the core has filled */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* Called by core/. Ends rx, a sub-receive, with the core's error. */
+	/* core/: ends rx, a sub-receive, with the core's error */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * Called by core/ after the core has rejected rx. Ends rx with the
-	 * error err (a positive FI_E*). rx must be in no queue.
+	 * core/: ends rx, which is in no queue, with the core's error err > 0
 	 */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* Called by rx/. Polls both paths; the same as duo_cq_progress(). */
+	/* rx/: polls both paths; the same as duo_cq_progress() */
 	void (*progress)(struct duo_cq *cq);
-	/*
-	 * Called by obj/ when ep has joined a group. Selects ep's tables of
-	 * calls for the mode of the group's lock.
-	 */
+	/* obj/: ep has joined a group: selects calls for the lock's mode */
 	void (*calls)(struct duo_ep *ep);
 };
 

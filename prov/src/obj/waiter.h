@@ -18,16 +18,13 @@ struct duo_waiter {
 
 /*
  * Initializes the wait object. If `wanted`, also opens its epoll file
- * descriptor and its eventfd. Returns 0 or -errno; -FI_ENOSYS: obj is not
- * supported.
+ * descriptor and its eventfd. Returns 0, -FI_ENOSYS if obj is not supported, or
+ * another -errno.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool wanted);
 void duo_waiter_close(struct duo_waiter *waiter);
-/*
- * Adds fd as a source. Returns 0 or -errno. If fd is negative, adds nothing and
- * returns fd, which is an error code.
- */
+/* Adds fd as a source. Returns 0 or -errno; if fd is negative, only fd. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
@@ -36,7 +33,7 @@ void duo_waiter_wake(const struct duo_waiter *waiter);
 void duo_waiter_clear(const struct duo_waiter *waiter);
 /* Starts the timer of duo_params.wait_poll_us. Returns 0 or -errno. */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* Executes FI_GETWAIT and FI_GETWAITOBJ; passes other commands to the core. */
+/* Implements FI_GETWAIT and FI_GETWAITOBJ. The core gets other commands. */
 int duo_waiter_control(const struct duo_waiter *waiter, struct fid *fid,
 		       int command, void *arg);
 
