@@ -3,12 +3,10 @@
 
 /*
  * Implementations of libfabric's calls, one file for each class of objects.
- * Calls that open or close an object do so on both paths. Most other control
- * calls only pass the call to the core's object.
+ * Calls that open or close an object do so on both paths.
  *
  * Cost: control path, except calls*.c. Locks (obj/group.h): a call that changes
- * data that the data path reads takes all locks of the domain. local.c takes
- * the lock of the registry's directory before all these locks.
+ * data of the data path takes all locks of the domain.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -28,10 +26,7 @@ struct fi_info *duo_info_to_core(const struct fi_info *info);
 int duo_info_restrict(struct fi_info *info);
 int duo_hints_supported(const struct fi_info *hints);
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
-/*
- * True if ofi_duo supports all features of `info`, an info of the core.
- * Otherwise logs the first feature that ofi_duo does not support.
- */
+/* True if ofi_duo supports all of a core's info. Otherwise logs a reason. */
 bool duo_info_kept(const struct fi_info *info);
 /* True if buffers of messages may be device memory. */
 bool duo_info_device(const struct fi_info *info);
@@ -47,10 +42,10 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
 
 /*
  * opened.c: the list of open fabrics and domains, by which fi_getinfo()
- * translates fids in hints and infos. Lock: a mutex, under which no other lock
- * is taken.
+ * translates fids (docs/objects.md, "Fids in hints and infos"). Lock: a mutex,
+ * under which no other lock is taken.
  */
-/* Open objects that the hints name by fid; NULL: no fid of this class */
+/* open objects that the hints name by fid; NULL: no fid of this class */
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
@@ -62,20 +57,16 @@ void duo_opened_fabric(struct duo_fabric *fabric);
 void duo_opened_domain(struct duo_domain *domain);
 void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
-/*
- * Returns the open objects that the hints name. Does not dereference the hints'
- * fids, because they may belong to other providers.
- */
+/* Returns the open objects in the hints. Dereferences no other fids. */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if opened->foreign is not set. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);
 /* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 /*
- * Sets the fids in `info`, an info of the core, to a fabric and a domain of
- * ofi_duo: those that the hints name, otherwise open ones that fit the info.
- * NULL: none fits. Returns false if a fabric or domain that the hints name does
- * not fit the info.
+ * Sets the fids in an info of the core to a fabric and a domain of ofi_duo:
+ * those that the hints name, otherwise open ones that fit the info, otherwise
+ * NULL. False: a fabric or domain that the hints name does not fit.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);
@@ -83,11 +74,7 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 /* functions that open objects; for AVs, CQs and counters: av/ and cq/ */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
-/*
- * Opens a fabric of ofi_duo over `core`, the application's fabric of the core.
- * The new fabric owns `core`; its operations are `ops`. Returns 0 or
- * -FI_ENOMEM.
- */
+/* Opens a fabric over `core`, which it then owns. ops: its operations. */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
@@ -103,10 +90,7 @@ extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
 
-/*
- * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces ep's tables of calls
- * for messages.
- */
+/* calls_prefix.c: with FI_MSG_PREFIX, replaces ep's tables of calls */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
@@ -123,16 +107,14 @@ int duo_ep_setopt(fid_t fid, int level, int optname, const void *optval,
 		  size_t optlen);
 
 /*
- * local.c: in the provider near, opens ep at the local transport, and passes
- * the address that ep has there to fi_setname() of the core's endpoint.
- * Otherwise does nothing. Returns 0 or an error.
+ * local.c: in the provider near, opens ep at the local transport, and names the
+ * core's endpoint by ep's address there. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
  * Opens the local side. If this fails, logs the error and returns 0: the core
- * then carries all messages. Over a core that carries no data
- * (duo_traits.carries_nothing), returns the error instead. Takes all locks of
- * the domain.
+ * then carries all messages. In the provider near returns the error. Takes all
+ * locks of the domain.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 /* Reverts duo_ep_name_local() and duo_ep_open_local(). */

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages. Calls with one buffer try the fast path first, which is
- * inline, then the slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF;
- * calls_locked.c and calls_single.c include this file for the other modes.
+ * Calls for messages. Those with one buffer try the inline fast path, then the
+ * slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF here, and for the
+ * other modes by calls_locked.c and calls_single.c.
  */
 
 #include "fi/api.h"
@@ -37,7 +37,7 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
-/* variant and flags must be constants, for which the compiler optimizes. */
+/* variant and flags must be constants, for the compiler */
 DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep, const void *buf,
 				     size_t len, void *desc, fi_addr_t dest,
 				     uint64_t tag, void *context,

@@ -4,8 +4,8 @@
 /*
  * Calls for messages with FI_MSG_PREFIX. Each skips the prefix, then calls the
  * function for messages without a prefix. -FI_EINVAL: the first buffer is
- * shorter than the prefix. Cost: a function call; if the message has a list of
- * buffers, also a copy of the list.
+ * shorter than the prefix. Cost: a function call, and a copy of a list of
+ * buffers.
  */
 
 #include <rdma/fi_errno.h>
@@ -21,10 +21,9 @@ struct duo_skipped {
 };
 
 /*
- * Stores in *to a list of buffers without the prefix. Omits the first of
- * several buffers if it has only the prefix. A call without buffers, such as a
- * peek, has no prefix. False: the first buffer is shorter than the prefix, or
- * there are more than DUO_IOV_LIMIT buffers.
+ * Stores the buffers without the prefix in *to. Omits the first of several
+ * buffers if it has only the prefix. A call without buffers, such as a peek,
+ * has no prefix. False: the first buffer is too short, or there are too many.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -47,7 +46,7 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer. args: arguments of ep->prefix.table->call */
+/* Defines a call with one buffer. args: those of ep->prefix.table->call. */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \
@@ -102,7 +101,7 @@ DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
 		fi_addr_t dest, uint64_t tag),
 	       (ep, buf, len, data, dest, tag))
 
-/* Defines a call with a list of buffers. ...: the arguments after `count` */
+/* Defines a call with a list of buffers. ...: arguments after `count`. */
 #define DUO_PREFIX_VECTOR(name, call, table, params, ...) \
 	static ssize_t name params \
 	{ \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The calls for messages (calls.c) for groups with DUO_LOCK_SINGLE. */
+/* calls.c for groups with DUO_LOCK_SINGLE */
 
 #define DUO_LOCKED DUO_LOCK_SINGLE
 #define DUO_NAME(name) name##_single

@@ -113,8 +113,8 @@ static size_t duo_addr_len(const struct duo_fabric *fabric,
 
 /*
  * True if endpoints in different network namespaces of a host may have the same
- * address, as with IP addresses. Also true for unknown formats. If true,
- * endpoints use the local transport only within a network namespace.
+ * address, as with IP. They then do not use the local transport with each
+ * other.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -136,10 +136,7 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	/*
-	 * FI_THREAD_SAFE is required if the thread of cq/auto.c also calls the
-	 * core, or if CQs with different locks share lists in the core
-	 */
+	/* cq/auto.c's thread calls the core, or CQs share lists in the core */
 	if (duo_auto_needed(info) ||
 	    (domain->fabric->traits.shares_lists &&
 	     core->domain_attr->threading != FI_THREAD_DOMAIN))
@@ -152,9 +149,9 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 /*
  * True if the application registers device memory (FI_MR_HMEM), and the local
- * transport supports all kinds of device memory of this process: all messages
- * to a peer take the same path. Otherwise logs the reason. Over a core that
- * carries no data, does not check the kinds.
+ * transport supports all kinds of it in this process: all messages to a peer
+ * must take the same path. Otherwise logs the reason. Over a core that carries
+ * no data, does not check the kinds.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)

@@ -15,10 +15,10 @@
 #include "fi/api.h"
 #include "fi/entry.h"
 
-/* largest value of a parameter that is a number of polls or microseconds */
+/* largest value of a parameter in polls or microseconds */
 #define DUO_PARAM_MAX 1000000
 
-/* Reads a string. Copies it, because the environment may change. */
+/* Reads a string, and copies it, because the environment may change. */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -30,7 +30,7 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* Reads a number. False: not set, or not a number; *value is unchanged. */
+/* Reads a number. False, and *value is unchanged: not set, or no number. */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -68,7 +68,7 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Reads a parameter: number of empty CQ reads per yield; 0: never yield. */
+/* Reads the number of empty CQ reads per yield; 0: never yield. */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -144,10 +144,7 @@ static void duo_params_define(const struct duo_param *params, size_t count)
 	}
 }
 
-/*
- * True if the running libfabric has the same structures as the libfabric of the
- * build (base/abi.h). Otherwise logs a warning.
- */
+/* True if this module works with the running libfabric. Otherwise warns. */
 static bool duo_entry_version_ok(void)
 {
 	uint32_t running = fi_version();

@@ -5,10 +5,9 @@
  * Functions that the entry files share. Each module has one entry file:
  * - entry_duo.c: the provider name selects the core
  * - entry_hook.c: the application opens the core's fabric
- * - entry_near.c: the core is "none" (core/none.h), which carries no data
+ * - entry_near.c: the core is "none" (core/none.h)
  *
  * Modules in a process share nothing, because each exports only one symbol.
- * Cost: once, when libfabric loads the module. Lock: none.
  */
 #ifndef DUO_ENTRY_H
 #define DUO_ENTRY_H
@@ -27,25 +26,21 @@
 struct duo_param {
 	const char *name;
 	enum fi_param_type type;
-	/*
-	 * pointer to a field of duo_params: an int, size_t or char *. Until
-	 * the parameter is read, the field has the default. The value of a
-	 * char * is a copy of the text. NULL: read() stores the value elsewhere
-	 */
+	/* int, size_t or char * in duo_params; NULL: read() stores the value */
 	void *value;
-	/* reads and stores the value; NULL: entry.c does both, by `type` */
+	/* reads and stores the value; NULL: entry.c does so, by `type` */
 	void (*read)(const struct duo_param *param);
 	const char *help;
 };
 
 struct fi_provider *fi_prov_ini(void);
 
-/* For duo_param.read: reads a number; limits it to the range 1 to 1000000. */
+/* For duo_param.read: reads a number, limited to 1 to 1000000. */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*
- * Defines and reads params[], and the parameters that all modules have. Returns
- * the provider; NULL: this version of libfabric is not supported.
+ * Defines and reads params[], and the parameters of all modules. Returns the
+ * provider; NULL: libfabric's version is not supported.
  */
 struct fi_provider *duo_entry(const struct duo_param *params, size_t count);
 /* duo_entry() for a module that wraps a core. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Entry code of entry_duo.c and entry_hook.c: parameters */
+/* Parameters of entry_duo.c and entry_hook.c */
 
 #include <string.h>
 

@@ -26,7 +26,7 @@ static const char duo_ident[] __attribute__((used)) =
 
 /*
  * True while this thread opens a domain. The hook must not wrap objects that
- * the core meanwhile opens for its own use.
+ * the core then opens for its own use.
  */
 static __thread bool duo_hook_inside;
 
@@ -35,10 +35,7 @@ static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
 	return duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
 }
 
-/*
- * Opens a domain of ofi_duo. If it has no local transport, closes it and opens
- * a domain of the core instead.
- */
+/* Opens a domain of ofi_duo; of the core, if it has no local transport. */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
 				struct fid_domain **domain, void *context)
@@ -69,7 +66,7 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core: only providers call fi_domain2() with flags. */
+/* Opens a domain of the core: only providers pass flags to fi_domain2(). */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -134,10 +131,7 @@ static bool duo_hook_wanted(void)
 	       strcasestr(hooks, DUO_HOOK);
 }
 
-/*
- * Returns the hook's provider, or NULL. libfabric detects a hook by the getinfo
- * NULL.
- */
+/* libfabric detects a hook by the getinfo NULL. */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Endpoints, except calls that transfer data. The core's endpoint exists from
+ * Endpoints, except data transfers. The core's endpoint exists from
  * fi_endpoint() on, the local side from fi_enable() on (local.c).
  */
 
@@ -29,10 +29,7 @@
 #include "transport/near/onesided.h"
 #include "tx/onesided.h"
 
-/*
- * Switches off efa's own use of shm. Ignores the result, because other cores do
- * not have this option.
- */
+/* Switches off efa's own use of shm. Other cores do not have this option. */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -95,10 +92,9 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Closes an endpoint. Empties the core's CQ before it frees the receives,
- * because entries of the CQ may refer to receives. While ep->closing is set,
- * ofi_duo matches no message: a match might post a receive to the core's
- * endpoint after the endpoint's fi_close().
+ * Empties the core's CQ before it frees the receives to which entries may
+ * refer. While ep->closing is set, ofi_duo matches no message: a match might
+ * post a receive to the core's endpoint after its fi_close().
  */
 static int duo_ep_close(struct fid *fid)
 {

@@ -19,18 +19,20 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 	return -FI_EOPBADSTATE;
 }
 
-/* True if the core must report operations of this kind to the CQ. */
+/*
+ * True if the core must report operations of this kind to the CQ: to a hidden
+ * CQ only if the endpoint has messages of this kind.
+ */
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
 {
-	/* to a hidden CQ: only if the endpoint has messages of this kind */
 	return cq && (!cq->hidden || (ep->opts.messages && ep->caps & kind));
 }
 
 /*
- * Binds the core's CQs to the core's endpoint. Binds receives without
- * FI_SELECTIVE_COMPLETION: the core must report each receive, because ofi_duo
- * frees the receive's entry only then.
+ * Binds the core's CQs to the core's endpoint. Does not pass on
+ * FI_SELECTIVE_COMPLETION for receives: their entries are freed only when the
+ * core reports them.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -49,8 +51,8 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 
 /*
  * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
- * of the domain, because no thread may read a CQ whose endpoint is bound but
- * not enabled: efa before 2.2 would post receives to a QP that does not exist.
+ * of the domain, so that no thread reads a CQ whose endpoint is bound but not
+ * enabled: efa before 2.2 would post receives to a QP that does not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -71,8 +73,8 @@ static int duo_core_enable(struct duo_ep *ep)
 
 /*
  * Puts an endpoint and its new CQ into one group: the domain's if the endpoint
- * has two CQs or a counter, otherwise the CQ's. other: the CQ that is bound
- * already, or NULL. Needs all locks of the domain. Returns 0 or -FI_ENOMEM.
+ * has two CQs or a counter, otherwise the CQ's. other: the CQ that is already
+ * bound, or NULL. Needs all locks of the domain. Returns 0 or -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -104,7 +106,7 @@ static void duo_ep_insert_cq(struct duo_ep *ep, struct duo_cq *cq,
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
-	/* a CQ must list an endpoint once: here in cq->rx_eps only */
+	/* a CQ lists an endpoint once: in cq->rx_eps, if it has both uses */
 	if (ep->tx_cq == ep->rx_cq)
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);
@@ -155,11 +157,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Binds a hidden CQ (ep->own_cq) for each direction that requires a CQ but has
- * none. A CQ is required
- * - for no direction, if the endpoint has neither messages nor RMA over near
- * - otherwise, with a local transport: for sends and receives
- * - otherwise, without a local transport: for the directions in ep->caps
+ * Binds a hidden CQ (ep->own_cq) for each direction without a CQ, if the
+ * endpoint has messages, or RMA over near. Without a local transport, only the
+ * directions in ep->caps need a CQ.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -226,8 +226,7 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if fi_enable() must call duo_ep_use_core(), so that ofi_duo polls the
- * core, for one of these reasons:
+ * True if fi_enable() must make the core used, for one of these reasons:
  * - the endpoint has no local side
  * - the core may execute operations that need no receive
  * - a message over the core may have to wake a thread

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * fi_getinfo(): gets the core's infos, and restricts them to the features that
- * ofi_duo supports.
- */
+/* fi_getinfo(): restricts the core's infos to the features of ofi_duo. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -51,10 +48,9 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Sets all MR modes (DUO_MR_ANY) in the hints for the core if the application's
- * hints have none. Otherwise efa's infos would lack FI_REMOTE_READ,
- * FI_REMOTE_WRITE, and the modes that efa requires. The infos of the core
- * "none" would require all these modes.
+ * Sets all MR modes in the hints for the core if the application's hints have
+ * none. Otherwise efa's infos would lack FI_REMOTE_READ, FI_REMOTE_WRITE, and
+ * efa's MR modes. Not for the core "none", whose infos would require all.
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -109,8 +105,8 @@ static void duo_info_drop_name(struct fi_info *info)
 }
 
 /*
- * Appends the usable infos of `list` at *tail, frees the others. direct: true
- * selects infos of fabrics that ofi_duo never wraps, false those that it wraps.
+ * Appends the usable infos of `list` at *tail, and frees the others. direct:
+ * selects infos of fabrics that ofi_duo never wraps, instead of the others.
  * Returns the new tail.
  */
 static struct fi_info **duo_select(struct fi_info *list,
@@ -162,9 +158,8 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends infos of the core's fabrics that ofi_duo never wraps
- * (duo_traits_direct()). Appends nothing if the hints have a fid of ofi_duo,
- * because the core cannot use the fid. Returns the new tail.
+ * Appends infos of the core's fabrics that ofi_duo never wraps; none if the
+ * hints have a fid of ofi_duo, which the core cannot use. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -187,14 +182,13 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 }
 
 /*
- * Returns the names of the providers that the call of fi_getinfo() requests,
- * separated by commas. The caller must free the text. NULL: no memory. Their
- * source is the first of these that is set, and is not "ofi_duo":
- * - the provider name in the hints, or else FI_PROVIDER, except a list of
- *   excluded providers (^). *named is true: the names are stacks of providers,
- *   such as "efa;ofi_duo"
- * - the core of the fabric in the hints, or else the parameter "cores". *named
- *   is false: the names are cores, such as "efa"
+ * Returns the names of the requested providers, separated by commas. The caller
+ * must free the text. NULL: no memory. The first of these that is set, and is
+ * not "ofi_duo", has the names:
+ * - the provider name in the hints; FI_PROVIDER, except a list of excluded
+ *   providers (^). *named is true: these are stacks, such as "efa;ofi_duo".
+ * - the fabric in the hints; the parameter "cores". *named is false: these are
+ *   cores, such as "efa".
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -214,9 +208,8 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core for `stack`, one of the names from duo_wanted().
- * named: *named of duo_wanted(). The caller must free the result. NULL: the
- * stack is not one of this module, or no memory.
+ * Returns the name of the core for a name from duo_wanted(). The caller must
+ * free the result. NULL: the name is not one of this module, or no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
@@ -228,10 +221,7 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/*
- * Appends infos of the core's fabrics that ofi_duo wraps. If there are none,
- * appends infos of the fabrics that ofi_duo never wraps. Returns the new tail.
- */
+/* Appends infos of fabrics that ofi_duo wraps; if none, of the others. */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)
@@ -241,11 +231,7 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/*
-	 * skips duo_getinfo_wrapped() if the hints name the fabric efa-direct:
-	 * efa would ignore the name and return infos of its other fabric, which
-	 * libfabric discards
-	 */
+	/* efa ignores the fabric name efa-direct, and returns other infos */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -32,7 +32,7 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the part of a provider name that names the core: "tcp;ofi_rxm" for
+ * Returns the core's part of a provider name: "tcp;ofi_rxm" for
  * "tcp;ofi_rxm;ofi_duo". The caller must free the result. NULL: no core, or no
  * memory.
  */
@@ -59,10 +59,7 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/*
- * Removes the mode FI_MSG_PREFIX from the info for the core. The functions of
- * calls_prefix.c skip the prefix, so the core gets buffers without a prefix.
- */
+/* Removes FI_MSG_PREFIX from an info for the core: calls_prefix.c skips it. */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -75,9 +72,8 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns a copy of an info of ofi_duo, for the core; NULL: no memory. The copy
- * has the core's name. It has no fids of ofi_duo, and no features that ofi_duo
- * itself implements.
+ * Returns a copy of an info of ofi_duo, for the core: with the core's name, and
+ * without ofi_duo's fids and features. NULL: no memory.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -113,15 +109,11 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	return core;
 }
 
-static const struct duo_transport_limits *duo_local_limits(void)
-{
-	return &duo_transports[duo_params.local]->limits;
-}
-
 /* Restricts features and limits of messages to those that both paths have. */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
-	const struct duo_transport_limits *local = duo_local_limits();
+	const struct duo_transport_limits *local =
+		&duo_transports[duo_params.local]->limits;
 	struct fi_domain_attr *domain = info->domain_attr;
 	struct fi_tx_attr *tx = info->tx_attr;
 	struct fi_rx_attr *rx = info->rx_attr;
@@ -150,7 +142,7 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
 }
 
-/* Returns the reason why ofi_duo cannot use a core's info; NULL: none. */
+/* Returns the reason why ofi_duo cannot use an info of the core; NULL: none. */
 static const char *duo_info_unusable(const struct fi_info *info)
 {
 	if (info->ep_attr->type != FI_EP_RDM)
@@ -165,9 +157,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info of the core to the features that ofi_duo supports. An info
- * without messages keeps the core's limits, msg_order and progress. Returns 0,
- * or -FI_ENODATA if ofi_duo cannot use the info.
+ * Restricts an info of the core to the features of ofi_duo. An info without
+ * messages keeps the core's limits, msg_order and progress. Returns 0, or
+ * -FI_ENODATA if ofi_duo cannot use the info.
  */
 int duo_info_restrict(struct fi_info *info)
 {
@@ -190,7 +182,7 @@ int duo_info_restrict(struct fi_info *info)
 	return 0;
 }
 
-/* fields of a core's info that must be within ofi_duo's, for the hook */
+/* fields of a core's info in which ofi_duo must suffice, for the hook */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -205,7 +197,7 @@ static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_SET(domain_attr, caps),
 };
 
-/* capabilities for calls that ofi_duo rejects, and few applications make */
+/* capabilities for rare calls that ofi_duo rejects */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
 static bool duo_info_left(const struct fi_info *info, const char *why)
@@ -267,10 +259,7 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/*
- * fields that duo_hints_supported() checks: only the first one if the hints do
- * not request messages
- */
+/* fields for duo_hints_supported(): only the first one without messages */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -308,10 +297,7 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/*
- * Removes FI_HMEM if the hints do not request it, because FI_HMEM disables the
- * fast path of RMA.
- */
+/* Removes FI_HMEM if the hints do not request it: it disables a fast path. */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
@@ -339,10 +325,7 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/*
- * True if near keeps orders between messages and RMA, or if all messages and
- * RMA take the same path.
- */
+/* True if messages and RMA keep their order: over near, or on one path. */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -356,12 +339,8 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes from the info's msg_order the orders between messages and RMA,
- * because they slow down or disable the local path.
- * - If near keeps these orders, and the hints have a msg_order: removes the
- *   orders that this msg_order does not have.
- * - If near does not keep these orders, and the hints request none of them and
- *   no FI_FENCE: removes all of these orders, and FI_FENCE.
+ * Removes orders between messages and RMA that slow down or disable the local
+ * path: docs/objects.md, "Orders".
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -390,7 +369,7 @@ static const struct duo_hint duo_info_fields[] = {
 	DUO_HINT_MAX(tx_attr, iov_limit),
 	DUO_HINT_MAX(tx_attr, size),
 	DUO_HINT_MAX(rx_attr, iov_limit),
-	/* rejects FI_SHARED_CONTEXT: as a number, it exceeds any limit */
+	/* rejects FI_SHARED_CONTEXT, which as a number exceeds any limit */
 	DUO_HINT_MAX(ep_attr, tx_ctx_cnt),
 	DUO_HINT_MAX(ep_attr, rx_ctx_cnt),
 	DUO_HINT_MAX(domain_attr, max_ep_stx_ctx),
@@ -402,9 +381,9 @@ static const struct duo_hint duo_info_fields[] = {
 
 /*
  * Checks that an info from duo_info_restrict() satisfies the hints. Returns 0
- * or -FI_ENODATA. Removes from the info what the hints do not request: FI_HMEM,
- * and bits of msg_order. Copies the hints' AV type and threading level to the
- * info, because ofi_duo supports all AV types and threading levels.
+ * or -FI_ENODATA. Removes FI_HMEM and bits of msg_order that the hints do not
+ * request. Copies AV type and threading level of the hints, because ofi_duo
+ * supports all.
  */
 int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -416,7 +395,7 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return -FI_ENODATA;
-	/* FI_MULTI_RECV is not in the core's op_flags: ofi_duo implements it */
+	/* not in the core's op_flags, because ofi_duo implements it */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

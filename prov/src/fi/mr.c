@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory regions. Each has the core's key and mem_desc. Regions of device
- * memory are also prepared for copying (device/device.h). near's region table
- * lists regions for local peers (transport/near/onesided.h). The application
- * gets a fid of ofi_duo, because it may bind the region to ofi_duo's endpoints.
+ * Memory regions, with the core's key and mem_desc. Device memory is also
+ * prepared for copying (device/device.h). near's region table lists regions for
+ * local peers (transport/near/onesided.h). The application gets a fid of
+ * ofi_duo, because it may bind the region to ofi_duo's endpoints.
  */
 
 #include <inttypes.h>
@@ -28,10 +28,7 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/*
- * Frees a region. The caller must have removed the region from near's region
- * table and from the tree of device memory (duo_domain.device_mrs).
- */
+/* Frees a region that near's region table and device_mrs do not have. */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
@@ -56,14 +53,13 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * must precede fi_close(core): the tree of device memory is sorted by
-	 * mem_desc, and after that call the core may give a new region the same
-	 * mem_desc
+	 * before fi_close(core): the tree is sorted by mem_desc, and the core
+	 * may then give a new region the same mem_desc
 	 */
 	if (!duo_device_unlist(mr))
 		/*
-		 * the region has further registrations; another thread may
-		 * close the last of them and so free mr
+		 * other registrations share mr, and another thread may close
+		 * the last of them, which frees mr
 		 */
 		return fi_close(core);
 	duo_near_region_unlist(mr);
@@ -79,8 +75,8 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter of remote accesses to a region. The core must then execute
- * all accesses, because near cannot count accesses to one region.
+ * Binds a counter of remote accesses. The core must then execute all accesses,
+ * because near cannot count those to one region.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)

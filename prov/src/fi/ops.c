@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Tables of functions by which lower layers call higher ones. Also selects the
- * functions that implement an endpoint's fi_send(), fi_tsend() etc.
- */
+/* Tables of functions by which lower layers call higher ones */
 
 #include "core/lazy.h"
 #include "cq/cq.h"
@@ -16,9 +13,9 @@
 #include "transport/transport.h"
 
 /*
- * duo_up.calls(): sets the endpoint's fi_ops_msg and fi_ops_tagged for the mode
- * of the group's lock. Stores nothing if they are set already, because other
- * threads may be reading the pointers. See duo_cq_calls().
+ * duo_up.calls(): sets the endpoint's tables of calls for the mode of the
+ * group's lock. Does not store equal pointers again, because other threads may
+ * be reading them. See duo_cq_calls().
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

@@ -53,7 +53,7 @@ static int duo_ops_stats(struct fid_ep *ep_fid, struct fi_duo_stats *stats,
 	return 0;
 }
 
-/* Implements duo_ops_path() for an addr in the AV. Needs the group's lock. */
+/* Implements duo_ops_path() for an addr in the AV. */
 static void duo_path_of(const struct duo_ep *ep, fi_addr_t addr,
 			enum fi_duo_path *path, enum fi_duo_reason *reason)
 {
@@ -189,10 +189,7 @@ struct fi_ops_duo duo_ops = {
 	.device_count = duo_ops_device_count,
 };
 
-/*
- * Prints each line by one write(), so that the lines of several processes do
- * not mix.
- */
+/* Prints each line by one write(): the lines of processes must not mix. */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
