@@ -23,9 +23,10 @@ struct duo_fabric;
 /* info.c: translates between infos of ofi_duo and infos of the core */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
-int duo_info_restrict(struct fi_info *info);
-int duo_hints_supported(const struct fi_info *hints);
-int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
+bool duo_info_restrict(struct fi_info *info);
+/* True if an info of ofi_duo may satisfy the hints. Otherwise logs a reason. */
+bool duo_hints_supported(const struct fi_info *hints);
+bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
 /* True if ofi_duo supports all of a core's info. Otherwise logs a reason. */
 bool duo_info_kept(const struct fi_info *info);
 /* True if buffers of messages may be device memory. */

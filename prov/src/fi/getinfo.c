@@ -90,8 +90,8 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 {
 	if (direct)
 		return duo_traits_direct(info->fabric_attr);
-	return !duo_info_restrict(info) &&
-	       !duo_info_satisfies(info, query->hints) &&
+	return duo_info_restrict(info) &&
+	       duo_info_satisfies(info, query->hints) &&
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
@@ -138,7 +138,7 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 	struct fi_info *hints;
 
 	if (!duo_opened_ours(&query->opened) ||
-	    duo_hints_supported(query->hints))
+	    !duo_hints_supported(query->hints))
 		return tail;
 	hints = query->hints ? duo_info_to_core(query->hints) :
 			       fi_allocinfo();

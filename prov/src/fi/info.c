@@ -158,15 +158,15 @@ static const char *duo_info_unusable(const struct fi_info *info)
 
 /*
  * Restricts an info of the core to the features of ofi_duo. An info without
- * messages keeps the core's limits, msg_order and progress. Returns 0, or
- * -FI_ENODATA if ofi_duo cannot use the info.
+ * messages keeps the core's limits, msg_order and progress. False: ofi_duo
+ * cannot use the info.
  */
-int duo_info_restrict(struct fi_info *info)
+bool duo_info_restrict(struct fi_info *info)
 {
 	struct fi_domain_attr *domain = info->domain_attr;
 
 	if (duo_info_unusable(info))
-		return -FI_ENODATA;
+		return false;
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
@@ -179,7 +179,7 @@ int duo_info_restrict(struct fi_info *info)
 		domain->threading = FI_THREAD_SAFE;
 	info->ep_attr->tx_ctx_cnt = duo_min(info->ep_attr->tx_ctx_cnt, 1);
 	info->ep_attr->rx_ctx_cnt = duo_min(info->ep_attr->rx_ctx_cnt, 1);
-	return 0;
+	return true;
 }
 
 /* fields of a core's info in which ofi_duo must suffice, for the hook */
@@ -270,26 +270,21 @@ static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_SET(rx_attr, comp_order),
 };
 
-/* Returns -FI_ENODATA if no info of ofi_duo can satisfy the hints, else 0. */
-int duo_hints_supported(const struct fi_info *hints)
+bool duo_hints_supported(const struct fi_info *hints)
 {
-	bool ok;
-
 	if (!hints)
-		return 0;
+		return true;
 	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
 	    hints->ep_attr->type != FI_EP_RDM)
-		ok = duo_hint_reject("ep_attr->type", hints->ep_attr->type);
-	else if (hints->caps & ~DUO_OURS && !(hints->caps & DUO_MESSAGES))
-		ok = duo_hints_within(hints, &duo_info_limits,
-				      duo_hint_fields, 1);
-	else if (hints->domain_attr &&
-		 hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
-		ok = duo_hint_reject("domain_attr->data_progress",
-				     FI_PROGRESS_AUTO);
-	else
-		ok = DUO_HINTS_WITHIN(hints, &duo_info_limits, duo_hint_fields);
-	return ok ? 0 : -FI_ENODATA;
+		return duo_hint_reject("ep_attr->type", hints->ep_attr->type);
+	if (hints->caps & ~DUO_OURS && !(hints->caps & DUO_MESSAGES))
+		return duo_hints_within(hints, &duo_info_limits,
+					duo_hint_fields, 1);
+	if (hints->domain_attr &&
+	    hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
+		return duo_hint_reject("domain_attr->data_progress",
+				       FI_PROGRESS_AUTO);
+	return DUO_HINTS_WITHIN(hints, &duo_info_limits, duo_hint_fields);
 }
 
 bool duo_info_device(const struct fi_info *info)
@@ -380,21 +375,20 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * Checks that an info from duo_info_restrict() satisfies the hints. Returns 0
- * or -FI_ENODATA. Removes FI_HMEM and bits of msg_order that the hints do not
- * request. Copies AV type and threading level of the hints, because ofi_duo
- * supports all.
+ * True if an info from duo_info_restrict() satisfies the hints. Removes FI_HMEM
+ * and bits of msg_order that the hints do not request. Copies AV type and
+ * threading level of the hints, because ofi_duo supports all.
  */
-int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
+bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
 	duo_info_drop_device(info, hints);
 	duo_info_drop_order(info, hints);
 	if (!hints)
-		return 0;
+		return true;
 	if (!DUO_HINTS_WITHIN(hints, info, duo_info_fields) ||
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
-		return -FI_ENODATA;
+		return false;
 	/* not in the core's op_flags, because ofi_duo implements it */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
@@ -405,5 +399,5 @@ int duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	if (hints->domain_attr &&
 	    hints->domain_attr->threading != FI_THREAD_UNSPEC)
 		info->domain_attr->threading = hints->domain_attr->threading;
-	return 0;
+	return true;
 }
