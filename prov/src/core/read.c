@@ -10,6 +10,22 @@
 
 #define DUO_RETIRED_MAX 1024 /* number of retired entries per endpoint */
 
+/*
+ * Returns src, a source that the core has reported. If it is not in the AV,
+ * returns FI_ADDR_NOTAVAIL.
+ */
+static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
+{
+	return src == FI_ADDR_UNSPEC || duo_av_has(av, src) ? src :
+							      FI_ADDR_NOTAVAIL;
+}
+
+static void duo_ep_count_core(struct duo_ep *ep, size_t len)
+{
+	ep->stats.path[FI_DUO_CORE].rx_msgs++;
+	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
+}
+
 static void duo_rx_unpost(struct duo_rx *rx)
 {
 	if (rx->state == DUO_RX_POSTED)

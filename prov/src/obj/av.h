@@ -68,16 +68,6 @@ static inline bool duo_av_has(const struct duo_av *av, fi_addr_t addr)
 	return addr < DUO_AV_MAX && av->addrs[addr].used;
 }
 
-/*
- * Returns src, a source that the core has reported. If it is not in the AV,
- * returns FI_ADDR_NOTAVAIL.
- */
-static inline fi_addr_t duo_av_source(const struct duo_av *av, fi_addr_t src)
-{
-	return src == FI_ADDR_UNSPEC || duo_av_has(av, src) ? src :
-							      FI_ADDR_NOTAVAIL;
-}
-
 /* Returns addr's entry. NULL: addr is not in the AV, or has no bytes[]. */
 static inline const struct duo_av_addr *duo_av_addr(const struct duo_av *av,
 						    fi_addr_t addr)

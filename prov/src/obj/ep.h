@@ -240,12 +240,6 @@ static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 		duo_cq_wake_sleeper(ep->tx_cq);
 }
 
-static inline void duo_ep_count_core(struct duo_ep *ep, size_t len)
-{
-	ep->stats.path[FI_DUO_CORE].rx_msgs++;
-	ep->stats.path[FI_DUO_CORE].rx_bytes += len;
-}
-
 /* Returns the receive entry at this address; NULL: there is none. */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
