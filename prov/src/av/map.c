@@ -371,7 +371,7 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* such a record may belong to the peer with this index */
+	/* a bad or unreadable record may be that of the peer with this index */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED);
@@ -382,20 +382,14 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	duo_map_release(ep, word);
 }
 
-/*
- * Returns the index of the first address that a lookup of `count` addresses
- * connects to. It differs between endpoints: those that start together must not
- * all connect to one peer at once.
- */
-static size_t duo_map_first(const struct duo_ep *ep, size_t count)
-{
-	return count ? duo_registry_hash(ep->publication.peer_name,
-					 DUO_TRANSPORT_NAME_MAX) % count : 0;
-}
-
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 {
-	size_t i, first = duo_map_first(ep, count);
+	/*
+	 * Each endpoint begins with another address: endpoints that start
+	 * together must not all connect to one peer at once.
+	 */
+	size_t i, first = duo_registry_hash(ep->publication.peer_name,
+					    DUO_TRANSPORT_NAME_MAX) % count;
 	const struct duo_registry_index *names;
 	struct duo_registry_index index;
 

@@ -57,7 +57,9 @@ int duo_map_open(struct duo_ep *ep);
 /* Closes the map if it is open. The local side must already be closed. */
 void duo_map_close(struct duo_ep *ep);
 
-/* Sets the routes of addresses that the application has inserted (again). */
+/*
+ * Sets the routes of `count` > 0 addresses that the application has inserted.
+ */
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
