@@ -37,16 +37,15 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
 	struct fid_ep *core = ep->path_ep[FI_DUO_CORE];
-	bool rx = duo_core_reports(ep, ep->rx_cq, FI_RECV);
-	bool tx = duo_core_reports(ep, ep->tx_cq, FI_SEND);
 	int ret = 0;
 
-	if (rx)
+	if (duo_core_reports(ep, ep->rx_cq, FI_RECV))
 		ret = fi_ep_bind(core, &ep->rx_cq->path_cq[FI_DUO_CORE]->fid,
 				 FI_RECV);
-	return ret || !tx ? ret :
-	       fi_ep_bind(core, &ep->tx_cq->path_cq[FI_DUO_CORE]->fid,
-			  ep->tx.bind_flags);
+	if (!ret && duo_core_reports(ep, ep->tx_cq, FI_SEND))
+		ret = fi_ep_bind(core, &ep->tx_cq->path_cq[FI_DUO_CORE]->fid,
+				 ep->tx.bind_flags);
+	return ret;
 }
 
 /*
