@@ -113,7 +113,7 @@ static size_t duo_addr_len(const struct duo_fabric *fabric,
 
 /*
  * True if endpoints in different network namespaces of a host may have the same
- * address, as with IP. They then do not use the local transport with each
+ * address, as with IP. Such endpoints do not use the local transport with each
  * other.
  */
 static bool duo_addr_per_net(uint32_t addr_format)

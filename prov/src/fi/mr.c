@@ -53,8 +53,8 @@ static int duo_mr_close(struct fid *fid)
 		return -FI_EBUSY;
 	}
 	/*
-	 * before fi_close(core): the tree is sorted by mem_desc, and the core
-	 * may then give a new region the same mem_desc
+	 * must precede fi_close(core): the tree of device memory is sorted by
+	 * mem_desc, and the core may later give a new region the same mem_desc
 	 */
 	if (!duo_device_unlist(mr))
 		/*
