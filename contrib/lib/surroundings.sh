@@ -58,7 +58,7 @@ surround_row()
 		! surround_only_core "$log" || path=core
 	fi
 	warning=$(grep -ao 'warn> .*' "$log" | head -n 1 |
-		sed 's/^warn> //; s/ep 0x[0-9a-f]*/ep/; s/: [^ ]*ofi_duo\.[^ ]*:/: a record:/; s,^/dev/shm/ofi_duo[^ ]*:,a record:,; s/|/,/g' | cut -c 1-110) || true
+		sed 's/^warn> //; s/ep 0x[0-9a-f]*/ep/; s/: [^ ]*ofi_duo\.[^ ]*:/: a record:/; s,^/dev/shm/ofi_duo[^ ]*:,a record:,; s/|/,/g') || true
 	surround_rows+="| $where | $path | ${warning:--} |"$'\n'
 	# shellcheck disable=SC2053 # a pattern
 	if [[ $path == $expected ]]; then
@@ -292,9 +292,10 @@ part_surroundings()
 			is in memfds, so messages stay local when /dev/shm is filled during the run. With nr_inodes=1, ofi_duo cannot create
 			its files.
 
-			The third column has the first 110 characters of the first warning, or *-* for none. In the warnings, *near* is
-			ofi_duo's shared-memory transport, a *record* is one of the files in /dev/shm, and the *registry* is their directory.
-			*Version 6* is the version of the record format that ofi_duo expects.
+			The third column has the first warning, or *-* for none. *near* is ofi_duo's shared-memory transport. A *record* is
+			one of the files in /dev/shm; the warning itself has the name of the file. *Version 6* is the version of the record
+			format that ofi_duo expects. *Ignored*: messages to the process of the record take the core. *Retrying*: later lookups
+			open the record again. The *registry* is the directory of the records.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 
