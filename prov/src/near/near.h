@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * near: messages, RMA and atomics in shared memory, between processes of one
- * host and user, without libfabric. A port is near's endpoint, a peer is a
- * remote port, and the embedder uses this interface: docs/near/design.md. The
+ * near's interface: docs/near/design.md. A port is near's endpoint, a peer is a
+ * remote port, and the embedder is the code that calls these functions. The
  * embedder must serialize all calls for a port. Errors are negative errno
- * values. The inline functions near_send() and near_poll() are in msg/inline.h.
+ * values. near_send() and near_poll() are in msg/inline.h.
  */
 #ifndef NEAR_H
 #define NEAR_H
@@ -52,19 +51,17 @@ struct near_port;
 struct near_peer;
 struct near_rx_op;
 
-/* Identifies a rendezvous message, which is still in the sender's memory. */
+/* A rendezvous message, whose bytes are still in the sender's memory. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	/*
-	 * address in the sender's process; 0: the receiver must request
-	 * fragments. With NEAR_DEVICE: RMA address in the region `key`.
-	 */
+	/* address of the bytes in the sender's process; 0: not readable */
 	uint64_t addr;
-	uint64_t key;		/* region key; only with NEAR_DEVICE */
+	/* NEAR_DEVICE: region key of the bytes; addr is their RMA address */
+	uint64_t key;
 };
 
 struct near_msg {
-	/* first buffer; in arrived(), NULL: a rendezvous message */
+	/* the bytes, or their first buffer; NULL in arrived(): rendezvous */
 	const void *payload;
 	size_t len;
 	uint64_t tag;
@@ -74,33 +71,33 @@ struct near_msg {
 };
 
 /*
- * Callbacks of the embedder. near calls arrived() and unload() only within
+ * The embedder's callbacks. near calls arrived() and unload() only within
  * near_poll() and near_rx_ring_poll(), the others within any call for the port.
  * err: 0 or a positive errno value.
  */
 struct near_sink {
 	/*
-	 * Delivers a message, whose payload is valid only during the call.
-	 * Returns 0; -EAGAIN: the sender's messages stay in the ring.
+	 * Delivers a message. Its payload is valid only during the call.
+	 * Returns 0; or -EAGAIN: no memory, a later poll delivers it again.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* Reports the end of a near_recv() or near_recv_begin() with cookie. */
+	/* Reports that the receive with this cookie has ended. */
 	void (*received)(void *ctx, void *cookie, int err);
-	/* Reports the end of a near_send_large() whose cookie is not NULL. */
+	/* Reports that the near_send_large() with this cookie has ended. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies len bytes of a NEAR_DEVICE message from device to host memory,
-	 * because the receiver has requested fragments. cookie: that of
+	 * Copies len bytes from device to host memory, because the receiver of
+	 * a NEAR_DEVICE message has requested fragments. cookie: that of
 	 * near_send_large(). Returns 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a new peer: of near_peer_get(), or a sender that attached. */
+	/* Reports a new peer, from near_peer_get() or because it attached. */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/* Reports a failed or closed peer, whose operations have all ended. */
+	/* Reports that a peer failed or closed. Its operations have ended. */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* Reports that near frees the peer after this call. */
+	/* Reports that near will free the peer after this call. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
@@ -110,11 +107,11 @@ struct near_attr {
 	void *ctx;
 	/* Logs a line of text. level: 0: warning; 1: information. */
 	void (*log)(int level, const char *text);
-	/* ring budget, bytes; each ring has a page, even beyond the budget */
+	/* ring budget, bytes; beyond it, each ring still has one page */
 	size_t memory;
-	/* true: no calls of process_vm_readv() and process_vm_writev() */
+	/* true: do not call process_vm_readv() or process_vm_writev() */
 	bool no_cma;
-	/* true: no prctl(PR_SET_PTRACER); Yama may then deny single copy */
+	/* true: do not set PR_SET_PTRACER; Yama may then deny single copy */
 	bool no_ptracer;
 	uint32_t timeout_ms; /* timeout of the fd exchange, ms; 0: no limit */
 };
@@ -122,8 +119,8 @@ struct near_attr {
 int near_open(struct near_port **port, const struct near_attr *attr);
 /*
  * Opens the port's socket of the fd exchange (link/fdx.h). dir: file descriptor
- * of the directory for the socket's file, which the peers must share; -1: an
- * abstract name, valid in this network namespace. Returns 0 or -errno.
+ * of a directory that all peers share, for the socket's file; -1: the socket
+ * has an abstract name, for this network namespace only. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
 /* Removes from dir the files of near's sockets that no process has open. */
@@ -137,8 +134,8 @@ void near_address(const struct near_port *port, struct near_addr *addr);
 /*
  * Checks an address. Returns 0, or
  * - -EINVAL: not an address of this version of near
- * - -EHOSTUNREACH: the address is of another host; or of another pid namespace,
- *   and this port has no socket of near_listen()
+ * - -EHOSTUNREACH: of another host; or of another pid namespace, although this
+ *   port has no socket (near_listen())
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
@@ -162,8 +159,8 @@ bool near_peer_usable(const struct near_peer *peer);
 /* True if this port monitors the peer, and the peer has not failed. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
- * True if the peer's process has exited or is exiting, or its port cannot be
- * opened. False if a connected peer has only closed its port.
+ * True if the peer's process has exited or is exiting, or if the peer's port
+ * had closed before this port could connect to it.
  */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring to send to the peer, or waits to get one. */
@@ -177,8 +174,8 @@ struct near_large {
 	size_t count;
 	bool copy;	/* true: near reads the buffers only during the call */
 	/*
-	 * NULL, or the only buffer, allocated by malloc(), which near frees
-	 * when the operation ends. Must be NULL if copy is set.
+	 * the only buffer, from malloc(), if near must free it when the
+	 * operation ends; otherwise, and always if copy is set, NULL
 	 */
 	void *owned;
 	void *cookie;	/* for near_sink.sent(); NULL: no call of sent() */
@@ -217,32 +214,29 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 				   const struct near_rndv *rndv, void *cookie);
 /* Ends op: calls near_sink.received() with err and acknowledges the message. */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests the message's first len bytes in fragments. near fills buf later. */
+/* Requests fragments with the message's first len bytes; polls fill buf. */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 
 /*
  * Copies a rendezvous message into one buffer during the call. True: complete;
  * near does not call received(). False: the caller must call near_recv() with
- * *rndv, which this call may have changed. The message may be complete before
- * earlier ones, whose fragments still arrive: the caller must keep the order of
- * receives that share a buffer (FI_MULTI_RECV).
+ * *rndv, which this call may have changed. Earlier messages may still be
+ * incomplete: the caller must keep the order of receives that share a buffer.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if more processes may run only on this thread's CPUs than there are
- * CPUs, or if the CPUs cannot be read. A waiting thread should yield only then:
- * otherwise an unrelated process may get the CPU for milliseconds. pid: the
- * peers' pids, which this call sorts; 0: unknown. others: number of further
- * processes. Cost: one system call; with more processes than CPUs, one more per
- * peer.
+ * True if this thread should yield while it waits: its CPUs are oversubscribed
+ * (docs/near/design.md, *Yielding*) or unknown. pid: the peers' pids, which
+ * this call sorts; 0: unknown. others: number of further processes. Cost: one
+ * system call; with more processes than CPUs, one more per peer.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 /*
- * Calls near_oversub() for the port's peers. Of `endpoints`, the number of
- * endpoints on this host (0: unknown), each other one counts as a process.
+ * Calls near_oversub() for the port's peers. endpoints: number of endpoints on
+ * this host, 0: unknown; those that are not peers count as further processes.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
@@ -252,15 +246,16 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
  */
 int near_wait_fd(struct near_port *port);
 /*
- * Prepares a sleep. Returns 0: near_wait_fd()'s descriptor becomes readable
- * when a slot arrives, a peer fails, or another thread adds work. -EAGAIN: the
- * caller must poll, because there is work, or membarrier has failed.
+ * Prepares a sleep. Returns
+ * - 0: the descriptor of near_wait_fd() becomes readable when a slot arrives, a
+ *   peer fails, or another thread adds work
+ * - -EAGAIN: there is work, or membarrier failed; the caller must poll
  */
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep; must be called before the thread's next near_arm(). True:
- * near_arm() is no longer in effect, so the caller must wake all other sleeping
- * threads.
+ * Ends a sleep; must be called before the thread's next near_arm(). True: no
+ * event can wake other threads that sleep on the port. The caller must wake
+ * them.
  */
 bool near_woken(struct near_port *port);
 
