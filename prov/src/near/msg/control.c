@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Slots that are not messages, and the progress of pending large messages. */
-
 #include <errno.h>
 #include <stdlib.h>
 
@@ -29,10 +27,7 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/*
- * Handles a CTS, COOP or ACK, the receiver's replies to an RTS. Returns 0; or
- * -EPROTO: the slot is invalid.
- */
+/* Handles a CTS, COOP or ACK. Returns 0; or -EPROTO: the slot is invalid. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -75,7 +70,6 @@ static int near_control_resize(struct near_port *port,
 	return 0;
 }
 
-/* Handles a slot that is not a message. Nonzero: the slot stays in the ring. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word)
 {
@@ -124,9 +118,6 @@ static int near_work_list(struct near_port *port, struct near_link *list,
 	return n;
 }
 
-/*
- * Begins with the oldest operation of each list, so that no operation starves.
- */
 int near_work(struct near_port *port)
 {
 	size_t sending = NEAR_STEP;
@@ -177,7 +168,7 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer)
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* FETCHING: the embedder ends rx when its RMA read fails */
+		/* FETCHING: the embedder's RMA read fails, which ends rx */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		near_rx_coop_stop(rx, end_ms);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: docs/near/protocol.md. Each copy has a number greater than
- * 0, its round. Round 0 means no copy. near_ctl has the state of one copy, so a
- * ring has at most one at a time.
+ * Cooperative copy: docs/near/protocol.md. The round is the number of a copy,
+ * from 1; 0: no copy. A ring has at most one copy at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -14,8 +13,7 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-/* length of the shortest message for a cooperative copy, bytes */
-#define NEAR_COOP_MIN (64u << 10)
+#define NEAR_COOP_MIN (64u << 10)	/* length of the shortest copy, bytes */
 #define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* maximum number of steps of a message */
 
@@ -28,9 +26,8 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the bytes of a step: half of the message, rounded up to a multiple of
- * NEAR_PAGE, but at most NEAR_COOP_PART. 0: the message is empty, or too long
- * for NEAR_COOP_STEPS steps.
+ * Returns the bytes of a step: half of the message, rounded up to NEAR_PAGE,
+ * but at most NEAR_COOP_PART. 0: the message is empty or too long.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -57,23 +54,19 @@ static inline uint32_t near_coop_high(uint64_t word)
 	return (uint32_t)(word >> 16 & 0xffff);
 }
 
-/* Begins a round. Only the receiver may call this function. */
+/* Begins a round, at the receiver. */
 static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 {
 	__atomic_store_n(&ctl->wrote, (uint64_t)round << 32, __ATOMIC_RELAXED);
-	/*
-	 * Memory ordering: message passing, `wrote` before `steps`. Pairs with
-	 * the acquire in near_coop_take(). The receiver posts the COOP slot
-	 * next, by release, which publishes both words as well.
-	 */
+	/* message passing: pairs with the acquire in near_coop_take() */
 	__atomic_store_n(&ctl->steps, (uint64_t)round << 32,
 			 __ATOMIC_RELEASE);
 }
 
 /*
- * Takes a step for the sender (sender: true) or the receiver (sender: false).
- * Returns the number of steps that this end had taken before; -1: all steps are
- * taken, or the round has ended. all: number of steps of the message.
+ * Takes a step for one end. Returns the number of steps that this end had taken
+ * before; -1: all steps are taken, or the round has ended. all: number of steps
+ * of the message.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -92,8 +85,8 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 }
 
 /*
- * Ends the round. Only the receiver may call this function. Returns the number
- * of steps that the sender has taken.
+ * Ends the round, at the receiver. Returns the number of steps that the sender
+ * has taken.
  */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
@@ -103,7 +96,7 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 
 /*
  * Stores the number of steps that the sender has written. failed: a write has
- * failed, and the sender takes no more steps. Message passing: pairs with the
+ * failed, so the sender takes no more steps. Message passing: pairs with the
  * acquire in near_coop_sender_ended().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
@@ -115,10 +108,9 @@ static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 
 /*
  * True if the sender writes no more steps: it has written all steps that it has
- * taken, or a write has failed. sender_steps: result of near_coop_end(). Stores
- * in *steps the number of steps that the sender has written. The receiver must
- * read all other steps. Message passing: pairs with the release in
- * near_coop_wrote().
+ * taken, or a write has failed. Stores the number of written steps in *steps.
+ * sender_steps: result of near_coop_end(). Message passing: pairs with the
+ * release in near_coop_wrote().
  */
 static inline bool near_coop_sender_ended(const struct near_ctl *ctl,
 					  uint32_t round, uint32_t sender_steps,

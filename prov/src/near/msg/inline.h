@@ -3,8 +3,7 @@
 
 /*
  * The data path: near_send() and near_poll(). If the sink is a compile-time
- * constant, the compiler inlines the sink's functions: a message then goes from
- * the ring into the receive buffer without a function call.
+ * constant, the compiler can inline the sink's functions.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -15,20 +14,22 @@
 #include "near/link/port.h"
 
 /*
- * msg/control.c: handles a slot that is not a message. Nonzero: the slot stays
- * in the ring.
+ * control.c: handles a slot that is not a message. Nonzero: the slot stays in
+ * the ring.
  */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
  * Continues pending operations. Returns the number of large messages that have
- * left port->sending or port->receiving, plus the result of
- * near_onesided.work() or near_onesided.advanced(), if one of them was called.
+ * left their list, plus the result of near_onesided.work() or advanced().
  */
 int near_work(struct near_port *port);
 /* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
-/* msg/large_tx.c: true if msg continues a fan-out; msg should then be eager */
+/*
+ * large_tx.c: true if msg, of at most tx.fanout_max bytes, continues a fan-out
+ * (docs/near/design.md, *Fan-out*). The message should then be eager.
+ */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
 
@@ -42,10 +43,9 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the slot after the next one, but only during a run: at least two
- * sends in a row to the same peer, with no slot received in between. After a
- * single send, the prefetch would only take the slot's cache line away from the
- * receiver.
+ * Prefetches the slot after the next one, if this is the second send in a row
+ * to the peer, and no slot was received in between. Otherwise the prefetch
+ * might take the slot's cache line away from the receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -57,10 +57,7 @@ static near_inline void near_slot_prefetch(struct near_port *port,
 	port->run = peer;
 }
 
-/*
- * Must be called after a slot was published. Rings the doorbell if required,
- * and prefetches a later slot.
- */
+/* Must be called after a slot was published. Rings the doorbell if required. */
 static near_inline void near_sent(struct near_port *port,
 				  struct near_peer *peer)
 {
@@ -69,7 +66,7 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_prefetch(port, peer);
 }
 
-/* Prefetches up to 1 KiB of the data ring, for a next message of len bytes. */
+/* Prefetches up to 1 KiB of data ring, for a next message of len bytes. */
 static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -80,7 +77,6 @@ static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 		near_prefetch_write(tx->data + at + i);
 }
 
-/* Copies a message into a slot and publishes the slot. */
 static near_inline void near_send_inline(struct near_tx *tx,
 					 struct near_slot *slot,
 					 const struct near_msg *msg)
@@ -93,8 +89,8 @@ static near_inline void near_send_inline(struct near_tx *tx,
 
 /*
  * Sends an inline message without a function call, so that msg stays in
- * registers. True: sent; the caller must return the result of near_send_end().
- * False: not sent; the caller must call near_send().
+ * registers. True: sent; the caller must call near_send_end(). False: not sent;
+ * the caller must call near_send().
  */
 static near_inline bool near_send_short(struct near_port *port,
 					struct near_peer *peer,
@@ -110,7 +106,7 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/* Rings the doorbell if required, by calling near_notify(). Returns 0. */
+/* Rings the doorbell if required. Returns 0. */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
@@ -118,9 +114,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 
 /*
  * Sends an inline or eager message. Returns
- * - 0: sent; the caller may reuse the buffer of the payload
+ * - 0: sent; the caller may reuse the buffer
  * - NEAR_LARGE: too long; the caller must call near_send_large()
- * - an error: the same errors as near_send_large()
+ * - an error of near_send_large()
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -163,7 +159,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets the fields of msg that inline, eager and RTS slots have in common. */
+/* Sets the fields of msg that all kinds of messages have in their slots. */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -195,10 +191,7 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/*
- * Sets the fields of msg that near_rx_ring_header() does not set, from an eager
- * slot. False: invalid length.
- */
+/* Sets the other fields of msg from an eager slot. False: invalid length. */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -209,7 +202,7 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* The same from an RTS slot */
+/* Sets the other fields of msg from an RTS slot. */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -221,7 +214,7 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Handles any slot except inline ones. False: the slot remains in the ring. */
+/* Handles a slot that is not inline. False: the slot remains in the ring. */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -266,9 +259,9 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 }
 
 /*
- * Handles new slots of a ring, at most NEAR_BURST. Stops at a slot that must
+ * Handles at most NEAR_BURST new slots of a ring. Stops at a slot that must
  * remain in the ring. slot, word: from near_rx_ready(). Returns the number of
- * slots consumed.
+ * consumed slots.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -286,10 +279,7 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/*
- * Returns a pointer to the first ring in port->active, from `at` on, that has a
- * new slot; NULL: none.
- */
+/* Returns the first entry of port->active, from `at` on, with a new slot. */
 static near_inline struct near_rx_ring *const *
 near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -304,10 +294,10 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if a poll now would find nothing except slots in active rings. The
- * caller may then replace each of the next near_polls_left() polls by a call of
- * near_ring_ready(), which is cheaper. The caller must pass the number of
- * replaced polls to near_passed().
+ * True if a poll would find nothing except slots in active rings. The caller
+ * may then call the cheaper near_ring_ready() instead of each of the next
+ * near_polls_left() polls. It must pass the number of these polls to
+ * near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -316,15 +306,15 @@ static near_inline bool near_rings_only(const struct near_port *port)
 	       !near_port_has_work(port);
 }
 
-/* Returns the number of polls before the poll that calls near_port_tick(). */
+/* Returns the number of polls before the one with a tick. */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
 	return port->tick_at - 1 - port->polls;
 }
 
 /*
- * Counts polls that the caller has replaced, see near_rings_only(), but at most
- * near_polls_left(): the poll that calls near_port_tick() must not be skipped.
+ * Counts polls that the caller has replaced: see near_rings_only(). Counts at
+ * most near_polls_left(), because the poll with a tick must not be skipped.
  */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {
@@ -334,9 +324,8 @@ static near_inline void near_passed(struct near_port *port, uint32_t polls)
 }
 
 /*
- * Delivers messages and continues operations. Returns the number of slots
- * consumed plus the result of near_work(). Copied parts of large messages do
- * not count.
+ * Delivers messages and continues operations. Returns the number of consumed
+ * slots plus the result of near_work().
  */
 static near_inline int near_poll(struct near_port *port,
 				 const struct near_sink *sink)

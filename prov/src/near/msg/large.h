@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Large messages, which use rendezvous: docs/near/protocol.md. */
-#ifndef NEAR_PROTO_LARGE_H
-#define NEAR_PROTO_LARGE_H
+/* Large messages: docs/near/protocol.md. */
+#ifndef NEAR_MSG_LARGE_H
+#define NEAR_MSG_LARGE_H
 
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-/* longest wait for a peer that still writes to a local buffer, ms */
-#define NEAR_STOP_MS 1000
+#define NEAR_STOP_MS 1000	/* limit of a wait in near_rx_coop_stop(), ms */
 
 /* bytes of large messages that a poll copies at most, in each direction */
 #define NEAR_STEP (512u << 10)
@@ -33,15 +32,14 @@ struct near_tx_op {
 	size_t len;	/* bytes of the message; after a CTS: bytes to send */
 	size_t done;		/* bytes sent in fragments */
 	uint64_t answer;	/* id of the receiver's operation, from CTS */
-	/* cooperative copy, to `wrote`; set when the COOP slot arrives */
+	/* cooperative copy: the fields to `wrote`, from the COOP slot */
 	uint64_t there;		/* address of the receiver's buffer */
-	size_t shared;		/* bytes to copy by both ends together */
+	size_t shared;		/* bytes that both ends copy together */
 	uint32_t round;
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
 	uint32_t wrote;	/* number of steps that the sender has written */
-	/* iov is device memory, which near_sink.unload() has not copied yet */
-	bool device;
+	bool device;	/* iov is device memory; false after unload() */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
@@ -52,10 +50,7 @@ struct near_tx_op {
 /* State of a near_rx_op, which is in port->receiving unless noted here. */
 enum near_rx_state {
 	NEAR_RX_READ,		/* single copy by the receiver */
-	/*
-	 * must send COOP; in peer->waiting while another cooperative copy with
-	 * this peer runs
-	 */
+	/* must send COOP; in peer->waiting while peer->coop_op is another op */
 	NEAR_RX_COOP_PENDING,
 	NEAR_RX_COOP,		/* both ends copy */
 	/* the round has ended, but the sender may still write its last step */
@@ -76,24 +71,20 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	/*
-	 * offset at which the receiver must stop reading: len, or the first
-	 * byte that the sender has written in a cooperative copy
-	 */
+	/* offset of the first byte that the receiver must not read */
 	size_t stop;
 	size_t done;		/* bytes copied to iov by the receiver */
-	/* Cooperative copy: the fields up to `failed`. */
+	/* cooperative copy: the fields to `failed` */
 	uint32_t step;		/* bytes of a step */
 	uint32_t steps;		/* number of steps */
-	/* steps that the sender has taken; set by near_rx_coop_end() */
-	uint32_t sender_steps;
+	uint32_t sender_steps;	/* steps taken by the sender, at the end */
 	bool failed;		/* a read has failed */
 	void *cookie;
 };
 
 /*
- * Returns the limit of a fragment, bytes: at most an eighth of the data ring,
- * so that sender and receiver can copy different fragments at the same time.
+ * Returns the length of the longest fragment in bytes: an eighth of the data
+ * ring, so that both ends can copy at the same time, but at most NEAR_FRAG.
  */
 static inline size_t near_frag_max(const struct near_tx *tx)
 {
@@ -103,8 +94,8 @@ static inline size_t near_frag_max(const struct near_tx *tx)
 }
 
 /*
- * Returns &port->read_left: number of bytes that the current poll may still
- * copy by single copy. The first call in a poll sets it to NEAR_STEP.
+ * Returns &port->read_left, the number of bytes that this poll may still copy
+ * by single copy. The first call in a poll sets this number to NEAR_STEP.
  */
 static inline size_t *near_read_left(struct near_port *port)
 {
@@ -115,10 +106,7 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/*
- * Subtracts len from port->read_left. False: read_left is less than len. Then
- * nothing is subtracted, and the caller must not read.
- */
+/* Subtracts len from port->read_left. False: len is greater; do not read. */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -134,9 +122,9 @@ struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message such as an ACK, even while RMA
- * operations are queued (NEAR_GATE_QUEUE). Connects to the peer if necessary.
- * NULL: no slot is free, or the peer is not usable.
+ * Returns a slot for a control message such as an ACK, despite NEAR_GATE_QUEUE.
+ * Connects to the peer if necessary. NULL: no slot is free, or the peer is not
+ * usable.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -148,10 +136,7 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/*
- * Publishes a control message. near_tx_consumed() does not count it, so may be
- * true before the peer has consumed it.
- */
+/* Publishes a control message, which near_tx_consumed() ignores. */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -164,20 +149,19 @@ static near_inline void near_control_send(struct near_port *port,
 
 /*
  * Continues an operation of port->sending until *budget bytes are copied, or
- * the operation must wait. The last fragment or step may exceed *budget.
- * Subtracts the copied bytes from *budget, but not below 0. True: the operation
- * has left port->sending.
+ * until the operation must wait. Subtracts the copied bytes from *budget, but
+ * not below 0. True: the operation has left port->sending.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
-/* Does for port->receiving what near_tx_step() does for port->sending. */
+/* Does the same for port->receiving. */
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
 /* Continues a cooperative copy, at the sender. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* If op is in a cooperative copy, makes the sender write no more steps. */
+/* Ends op's cooperative copy at the sender, if there is one. */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -189,8 +173,8 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /*
- * Replaces peer->coop_op, whose cooperative copy has ended, by the first
- * operation of peer->waiting; by NULL if none waits.
+ * Replaces peer->coop_op, whose copy has ended, by the first operation of
+ * peer->waiting, or by NULL.
  */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads len bytes from the sender, but not beyond op->stop. False: failed. */
@@ -201,7 +185,7 @@ void near_rx_pull_failed(struct near_rx_op *op);
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind);
-/* Handles a COOP for this operation. False: the slot is invalid. */
+/* Handles a COOP for op. False: the slot is invalid. */
 bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 			    const struct near_slot *slot);
 /* Frees an operation that is not in port->sending, and calls sent(). */
@@ -210,25 +194,23 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
 /*
- * Copies a fragment to op's buffers, and ends op after the last fragment. The
- * caller must check that len <= op->len - op->done.
+ * Copies a fragment to op's buffers, and ends op after the last one. The caller
+ * must check that len <= op->len - op->done.
  */
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 /*
- * Frees an operation that is in no list. First calls near_sink.received(),
- * unless near has called it for this operation before.
+ * Frees an operation that is in no list. First calls near_sink.received(), if
+ * this was not called for the operation before.
  */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /*
- * If op is in a cooperative copy, ends the copy, and waits until the sender
- * writes no more, because the application may reuse the buffer afterwards. Does
- * not wait beyond the time end_ms. If a signal (SIGSTOP) has stopped the sender
- * until then, the sender can still write to the buffer later.
+ * Ends op's cooperative copy, if there is one. Waits until the sender writes no
+ * more, because the application may reuse the buffer, but not beyond the time
+ * end_ms. A sender that a signal has stopped may write to the buffer later.
  */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms);
-/* near_messages.stop() */
-void near_ops_stop(struct near_port *port);
+void near_ops_stop(struct near_port *port);	/* near_messages.stop() */
 
-#endif /* NEAR_PROTO_LARGE_H */
+#endif /* NEAR_MSG_LARGE_H */

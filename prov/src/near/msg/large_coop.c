@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The two ends of a cooperative copy of a large message (msg/coop.h). */
-
 #include <errno.h>
 #include <sched.h>
 
@@ -31,7 +29,7 @@ bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Writes step `at`, and subtracts its bytes from *budget. False: failed. */
+/* Writes step `at`. Subtracts its bytes from *budget. False: failed. */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {
@@ -49,10 +47,7 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/*
- * Takes steps that the receiver has not taken, and writes them. If a write
- * fails, the receiver reads the step itself.
- */
+/* Takes and writes steps. If a write fails, the receiver reads the step. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
@@ -82,7 +77,7 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 		return false;
 	op->step = near_coop_step(op->len);
 	op->steps = near_coop_steps(op->len, op->step);
-	if (!++op->peer->round)		/* skip 0: it means no round */
+	if (!++op->peer->round)		/* skip 0: no round */
 		op->peer->round++;
 	near_coop_begin(op->peer->ring->rx.ctl, op->peer->round);
 	slot->coop.id = op->rndv.id;
@@ -95,9 +90,9 @@ static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 }
 
 /*
- * Ends the round, so that neither end takes a further step. Stores in
- * op->sender_steps the number of steps that the sender has taken, but at most
- * the number that the receiver has not read: a faulty sender may count more.
+ * Ends the round, so that neither end takes a further step. Limits the number
+ * of the sender's steps, which a faulty sender may set too high, to the steps
+ * that the receiver has not read.
  */
 static void near_rx_coop_end(struct near_rx_op *op)
 {
@@ -111,9 +106,8 @@ static void near_rx_coop_end(struct near_rx_op *op)
 }
 
 /*
- * Takes and copies steps until *budget bytes are copied, and subtracts these
- * bytes from *budget. Ends the round when all steps are taken, or after an
- * error.
+ * Takes and copies steps, and subtracts their bytes from *budget. Ends the
+ * round when all steps are taken, or after an error.
  */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
@@ -136,11 +130,10 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Ends the cooperative copy of op. The caller must make sure that the sender
- * writes no more steps. wrote: number of steps that the sender has written.
- * near_rx_step() then reads all other steps or, if a read has failed, requests
- * the whole message in fragments. If a write has failed, later messages of this
- * peer use no cooperative copy.
+ * Ends the cooperative copy of op, after the sender has written its last step.
+ * wrote: number of steps that the sender has written. near_rx_step() then reads
+ * all other steps. If a read has failed, near_rx_step() requests the whole
+ * message in fragments instead.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)
@@ -148,7 +141,7 @@ static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
 	near_rx_coop_next(port, op->peer);
-	if (wrote < op->sender_steps)
+	if (wrote < op->sender_steps)	/* a write has failed */
 		op->peer->coop = false;
 	if (op->failed) {
 		near_rx_pull_failed(op);
@@ -175,8 +168,8 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 }
 
 /*
- * Does not call near_peer_alive(): a peer that near has disconnected may still
- * be alive, and write.
+ * Does not call near_peer_alive(), because a peer that near has disconnected
+ * may still be alive and write.
  */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The receiver of large messages. */
-
 #include <errno.h>
 #include <string.h>
 
@@ -10,10 +8,8 @@
 #include "near/msg/large.h"
 
 /*
- * True if a cooperative copy is possible, and should be faster than a single
- * copy. It is slower for short messages, because the sender would join too
- * late, and while this port sends large messages, because the other ports are
- * then probably busy with copies, too.
+ * True if a cooperative copy is possible, and probably faster than a single
+ * copy: docs/near/protocol.md, *Choice of the scheme*.
  */
 static bool near_rx_coop_wanted(const struct near_port *port,
 				const struct near_peer *peer, size_t iov_count,
@@ -92,8 +88,8 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads len bytes of the sender's memory. Returns 0 or -errno. Clears
- * peer->reads after errors that all further reads would return. One of them is
- * -ESRCH: the peer's process or its main thread has exited.
+ * peer->reads after an error that all further reads would return, too. ESRCH:
+ * the peer's process or its main thread has exited.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -113,8 +109,8 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Gets the slot for the ACK before the copy, so that it copies only if a slot
- * is free. The copy publishes no slots, so this slot is still free afterwards.
+ * Copies only if a slot is free for the ACK. The slot is still free after the
+ * copy, which publishes no slots.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
@@ -149,10 +145,7 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/*
- * Calls received(), unless it was called for op before. near must not access
- * the receive buffer afterwards.
- */
+/* Calls received() once per op. The buffer then belongs to the application. */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -254,7 +247,7 @@ void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)
 	}
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	/* send the ACK now, because the embedder might not poll again */
+	/* now, because the embedder might not poll again */
 	near_rx_answer(port, op);
 }
 
@@ -278,9 +271,8 @@ bool near_rx_step(struct near_port *port, struct near_link *link,
 		near_rx_end(port, op, ECONNRESET);
 		return true;
 	}
-	/* if the sender has failed, near_ops_fail() will end op */
 	if (!near_peer_alive(port, op->peer))
-		return false;
+		return false;	/* near_ops_fail() will end op */
 	if (op->state >= NEAR_RX_COOP_PENDING &&
 	    op->state <= NEAR_RX_COOP_RUNNING)
 		near_rx_coop(port, op, budget);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The sender of large messages. */
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +8,8 @@
 #include "near/msg/large.h"
 
 /*
- * Stores the addresses of the buffers in op. If large->copy is set, stores a
- * copy of their contents instead. Returns 0; or -EAGAIN: no memory.
+ * Stores the addresses of the buffers in op; if large->copy is set, that of a
+ * copy. Returns 0; or -EAGAIN: no memory.
  */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
@@ -33,12 +31,9 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the last call of near_tx_record() was for this buffer and another
- * peer, and no near_poll() followed. Then the application probably sends one
- * buffer to several peers: the first of these sends was a large message, which
- * cannot complete before a poll receives its ACK. So the application normally
- * has not reused the buffer. If it has, for example after an inject, this is
- * harmless: the result only selects the protocol.
+ * True if the application probably sends one buffer to several peers: the last
+ * near_tx_record() was for this buffer and another peer, and no poll followed.
+ * A wrong result is harmless, because it only selects the protocol.
  */
 static bool near_tx_same_buffer(const struct near_port *port,
 				const struct near_peer *peer, const void *buf)
@@ -55,12 +50,6 @@ static void near_tx_record(struct near_port *port, const struct near_peer *peer,
 	port->fanout_poll = port->polls;
 }
 
-/*
- * True if msg continues a fan-out: the same buffer is sent to several peers in
- * a row. Then msg should be eager, because several readers would contend for
- * the locks of the sender's address space. msg must have at most tx.fanout_max
- * bytes.
- */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg)
 {
@@ -82,7 +71,6 @@ static uint32_t near_tx_too_small(const struct near_port *port,
 	       (uint32_t)msg->len : 0;
 }
 
-/* Publishes the slot last, after everything that can fail. */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large)
 {
@@ -151,7 +139,7 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Loads slot->ack.id also for CTS and COOP: their ids have the same offset. */
+/* CTS and COOP have their ids at the same offset as the ACK. */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -174,10 +162,7 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/*
-	 * Request a larger ring only now, not in near_send_large(): the ACK
-	 * shows that the receiver polls, so that it can handle a request soon.
-	 */
+	/* only now: the ACK shows that the receiver polls and replies soon */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -190,8 +175,8 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Replaces op's device buffer by a copy in host memory. If the copy fails, sets
- * op->failed, but returns true. False: no memory; the caller must retry.
+ * Replaces op's device buffer by a copy in host memory. Sets op->failed if the
+ * copy fails. False: no memory; retry.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
@@ -206,8 +191,8 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 }
 
 /*
- * Ends op with the error op->failed, and reports the failure to the receiver.
- * False: no slot is free; retry.
+ * Reports the error op->failed to the receiver, and ends op with it. False: no
+ * slot is free; retry.
  */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
@@ -247,10 +232,7 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/*
-	 * Not near_tx_publish_quiet(): operations with NEAR_RMA_BEHIND must
-	 * wait until the peer has consumed the fragment.
-	 */
+	/* not quiet: NEAR_RMA_BEHIND waits until the peer has consumed it */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
