@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Peer failure detection, and sleeping. A peer's process has exited if its
- * pidfd is readable, or if the process with its pid has another start time. A
- * port that closes sets near_segment.closed.
- */
+/* Detection of failed peers (docs/near/design.md), and sleeping. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,16 +21,16 @@ int near_epoll_add(struct near_port *port, int fd, void *ptr)
 		-errno : 0;
 }
 
-/* True if duo_proc_check() returned err because /proc hides the process. */
+/* True if err, from duo_proc_check(), means that /proc hides the process. */
 static bool near_hidden(int err)
 {
 	return err == -EACCES || err == -EPERM || err == -ENOSYS;
 }
 
 /*
- * Monitors a peer in this pid namespace by a pidfd, or by its start time.
- * Returns 0 or -errno. -ESRCH: the process has exited. -EACCES: /proc hides it;
- * sets peer->needs_fdx if this port has a socket.
+ * Monitors a peer of this pid namespace by a pidfd, or by its start time.
+ * Returns 0 or -errno. -ESRCH: the process has exited. -EACCES: /proc hides the
+ * process; peer->needs_fdx is then set if this port has a socket.
  */
 static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 {
@@ -42,7 +38,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* checked after pidfd_open(): if ret is 0, fd is the peer's pidfd */
+	/* after pidfd_open(): success shows that fd is the peer's pidfd */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -56,7 +52,6 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return near_hidden(ret) ? -EACCES : ret;
 }
 
-/* True if some process of this pid namespace has the peer's pid now. */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
 	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
@@ -114,7 +109,7 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/* True if a claim of the peer still has no rx ring for lack of memory. */
+/* True if the peer's claim still has no rx ring for lack of memory. */
 static bool near_peer_ring_due(const struct near_port *port,
 			       const struct near_peer *peer)
 {
@@ -129,7 +124,7 @@ static bool near_peer_ring_due(const struct near_port *port,
 
 /*
  * Makes a failed peer's rings active, so that polls deliver its messages. True
- * if all its messages are delivered; has then called near_onesided.drained().
+ * if all are delivered: has then called near_onesided.drained().
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -152,7 +147,7 @@ static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 	return true;
 }
 
-/* Ends a failed peer's operations, frees its rings, sets NEAR_PEER_GONE. */
+/* Sets NEAR_PEER_GONE: ends the peer's operations and frees its rings. */
 static void near_peer_end(struct near_port *port, struct near_peer *peer)
 {
 	uint32_t i;
@@ -175,7 +170,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Calls near_peer_end() for each failed peer whose messages are all delivered.
- * Handles the doorbell first: a peer that has just attached has no rx ring yet.
+ * Handles the doorbell first, because the claim of a failed peer may be new.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -185,7 +180,7 @@ static void near_port_reap(struct near_port *port)
 	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/* near_peer_end() may drop all references to it and the next */
+		/* near_peer_end() may free the next peer, too: read it later */
 		near_peer_hold(peer);
 		if (peer->draining && near_peer_drained(port, peer))
 			near_peer_end(port, peer);
@@ -194,7 +189,7 @@ static void near_port_reap(struct near_port *port)
 	}
 }
 
-/* Empties the wake pipe. True if the pipe had a byte. */
+/* Reads all bytes of the wake pipe. True if there was one. */
 static bool near_wake_drain(struct near_port *port)
 {
 	char bytes[64];
@@ -212,7 +207,7 @@ void near_port_wake(struct near_port *port)
 		return;		/* a full pipe wakes the threads, too */
 }
 
-/* Handles readable pidfds and the socket, but not the wake pipe. */
+/* Handles the socket and readable pidfds. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -229,7 +224,7 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if a connected peer closed its port, or rejected this port's claim. */
+/* True if a connected peer closed its port or rejected this port's claim. */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -240,8 +235,8 @@ static bool near_peer_ended(const struct near_peer *peer)
 }
 
 /*
- * Returns 0 if the peer's process exists or cannot be checked (a far one
- * without pidfd); -ESRCH: it has exited; or an error of /proc.
+ * Returns 0 if the peer's process exists, or is far and has no pidfd; -ESRCH if
+ * the process has exited; or an error of /proc.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -264,19 +259,22 @@ bool near_peer_check_open(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/* True if system calls show the failure of a peer without ring or pidfd. */
+/*
+ * True if a peer has failed that near_peer_ended() and epoll do not detect,
+ * because it has no ring or no pidfd.
+ */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_fd_closed(peer))
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/* again: no descriptor was free, or the peer had not sent its pidfd */
+	/* a retry: no descriptor was free, or no pidfd has arrived yet */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
-/* Calls near_peer_fail() for failed peers. all: also near_peer_missed(). */
+/* Calls near_peer_fail() for failed peers. all: makes system calls, too. */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
 	struct near_link *link;
@@ -296,9 +294,9 @@ static bool near_port_check_due(const struct near_port *port, uint64_t now)
 }
 
 /*
- * Checks for failed peers; every NEAR_CHECK_MS by system calls, too, and
- * repeats failed wakeups. The caller of near_peer_alive() may be using a slot,
- * so near_rings_check(), which may free rings, is left to the next tick.
+ * Checks for failed peers. Every NEAR_CHECK_MS makes system calls for this, and
+ * repeats failed wakeups. Does not call near_rings_check(), which may free the
+ * ring that a caller of near_peer_alive() is using: the next tick does.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -324,8 +322,8 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 }
 
 /*
- * Schedules the next tick. If the last one was NEAR_CHECK_MS ago, the process
- * polls seldom, and the next poll has a tick. Otherwise doubles the interval.
+ * Schedules the next tick. If the process polls seldom, the next poll has one.
+ * Otherwise doubles the number of polls between ticks.
  */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
@@ -382,7 +380,7 @@ bool near_woken(struct near_port *port)
 {
 	bool rung;
 
-	/* senders write the byte first, and may not have cleared `armed` yet */
+	/* the sender clears `armed` only after it has written its byte */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

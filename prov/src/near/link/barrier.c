@@ -11,8 +11,8 @@
 
 #ifdef __SANITIZE_THREAD__
 /*
- * If NEAR_ALONE is not 0, near_barrier_begin() creates no thread, but registers
- * the process itself. TSan forbids the creation of threads in a forked child.
+ * Not 0: near_barrier_begin() registers the process without a thread. TSan
+ * forbids the creation of threads in a forked child.
  */
 #define NEAR_ALONE 1
 #elif defined(__has_include)
@@ -26,10 +26,10 @@
 #endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* pid of the process that has begun to register; a forked child begins again */
+/* pid of the process that began to register; a forked child begins again */
 static pid_t begun;
 static pthread_t thread;
-static pid_t threaded;	/* pid of the process that created `thread`; 0: none */
+static pid_t threaded;	/* process that created `thread`; 0: none */
 static bool ready;	/* this process is registered for membarrier */
 
 static void *near_barrier_register(void *none)
@@ -71,10 +71,7 @@ bool near_barrier(void)
 	return !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
 }
 
-/*
- * Joins the thread before this library is unloaded. A forked child does not
- * have the thread.
- */
+/* Joins the thread before this library is unloaded. */
 __attribute__((destructor)) static void near_barrier_end(void)
 {
 	if (threaded == getpid())

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Copying of small payloads, and from and to lists of buffers (iov). */
 #ifndef NEAR_LINK_COPY_H
 #define NEAR_LINK_COPY_H
 
@@ -34,7 +33,7 @@ static inline void near_prefetch_write(const void *addr)
 	memcpy((dst) + (len) - (n), near_tail_, (n));			\
 } while (0)
 
-/* Copies up to 48 bytes inline. Tests the most frequent length, 8, first. */
+/* Copies up to 48 bytes. Tests the most frequent length, 8, first. */
 static near_inline void near_copy_small(void *to, const void *from, size_t len)
 {
 	const uint8_t *src = from;
@@ -59,8 +58,8 @@ static near_inline void near_copy_small(void *to, const void *from, size_t len)
 }
 
 /*
- * Copies len bytes between `flat` and iov, from byte `offset` of iov on, which
- * must have offset + len bytes. in: copies to iov.
+ * Copies len bytes from `flat` to iov (in: true) or from iov to `flat`. Skips
+ * `offset` bytes of iov, which must have offset + len bytes.
  */
 static near_inline void near_iov_copy(const struct iovec *iov, size_t offset,
 				      uint8_t *flat, size_t len, bool in)
@@ -100,8 +99,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Stores in `rest` up to len bytes of iov from byte `offset` on. Returns the
- * number of elements of rest.
+ * Describes up to len bytes of iov, from byte `offset` on, in the array `rest`.
+ * Returns the number of elements of `rest`.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

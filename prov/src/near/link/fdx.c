@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fd exchange (link/fdx.h): requests, replies, and their descriptors. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,8 +14,8 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per near_fdx_read() */
 
 /*
- * True if the kernel confirms that this process's user has sent msg. The
- * overflow uid may stand for several users.
+ * True if the kernel reports that this process's user has sent msg. False for
+ * the overflow uid, which may stand for several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -25,7 +23,7 @@ static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 	       duo_proc_user_known();
 }
 
-/* Returns the reason for which msg must be rejected; NULL: none. */
+/* Returns the reason to reject a request or reply; NULL: none. */
 static const char *near_fdx_msg_fault(const struct near_port *port,
 				      const struct near_fdx_msg *msg)
 {
@@ -47,7 +45,7 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	return NULL;
 }
 
-/* Logs a rejected datagram, if it is the first that this port rejects. */
+/* Logs a rejected datagram if it is the port's first. */
 static void near_fdx_msg_reject(struct near_port *port,
 				const struct near_fdx_msg *msg, const char *why)
 {
@@ -59,7 +57,7 @@ static void near_fdx_msg_reject(struct near_port *port,
 	port->denied_fdx = true;
 }
 
-/* Moves fd[i] from msg to the caller, which must close it; -1: none. */
+/* Moves msg->fd[i] to the caller, which must close it; -1: none. */
 static int near_fdx_msg_fd(struct near_fdx_msg *msg, uint32_t i)
 {
 	int fd = i < msg->fds ? msg->fd[i] : -1;
@@ -79,8 +77,7 @@ static void near_fdx_monitor(struct near_port *port, struct near_peer *peer,
 		return;
 	fd = near_fdx_msg_fd(msg, NEAR_FD_PIDFD);
 	if (near_epoll_add(port, fd, peer))
-		/* not monitored; the peer's next datagram has a pidfd, too */
-		close(fd);
+		close(fd);	/* the peer's next datagram has a pidfd, too */
 	else
 		peer->pidfd = fd;
 }
@@ -92,7 +89,7 @@ static bool near_fdx_temporary(int err)
 	       err == ETOOMANYREFS;
 }
 
-/* Sends a reply if msg is a request, which the peer repeats if it is lost. */
+/* If msg is a request, replies. The peer repeats a request without reply. */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -112,7 +109,7 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 /*
  * Monitors the peer by the pidfd in msg, and stores the other descriptors. If
- * msg is a request, replies, and expects the peer to attach to a ring.
+ * msg is a request, replies, and keeps the peer until it attaches to a ring.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -122,16 +119,14 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (peer->draining)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		/* without a reply, the peer would repeat its request */
-		near_answer(port, peer, msg);
+		near_answer(port, peer, msg);	/* ends the peer's requests */
 		return;
 	}
 	near_fdx_monitor(port, peer, msg);
 	if (!near_monitored(peer))
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		/* near_connect() gave up too early, and may try again */
-		peer->state = NEAR_PEER_NEW;
+		peer->state = NEAR_PEER_NEW;	/* near_connect() tries again */
 	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
 		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
 			peer->fd[i] = near_fdx_msg_fd(msg, i);
@@ -147,7 +142,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	struct near_peer *peer = near_peer_find(port, from);
 
 	if (!peer && msg->fdx.kind != NEAR_FDX_REQUEST)
-		return;		/* a late reply of a peer that was freed */
+		return;		/* a late reply of a freed peer */
 	if (near_peer_get(port, from, &peer))
 		return;
 	near_fdx_accept(port, peer, msg);
@@ -155,9 +150,8 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Handles another user's datagram, or a NEAR_FDX_DENIED: replies
- * NEAR_FDX_DENIED to a request; any other datagram from a peer's socket sets
- * peer->rejected.
+ * Handles another user's datagram, or NEAR_FDX_DENIED. Rejects a request. After
+ * another datagram from a peer's socket, makes no more requests to the peer.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
@@ -170,7 +164,7 @@ static void near_fdx_msg_foreign(struct near_port *port,
 		peer->rejected = true;
 }
 
-/* Replies to NEAR_FDX_GPU_REQUEST; after an error, without a descriptor. */
+/* Replies to NEAR_FDX_GPU_REQUEST. After an error, sends no descriptor. */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *request)
 {
@@ -187,7 +181,7 @@ static void near_fdx_share(struct near_port *port,
 		close(fd);
 }
 
-/* Handles requests and replies for device memory. Returns a fault or NULL. */
+/* Handles NEAR_FDX_GPU_*. Returns the reason to reject it; NULL: none. */
 static const char *near_fdx_msg_memory(struct near_port *port,
 				       struct near_fdx_msg *msg)
 {
@@ -257,8 +251,8 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
 		/*
-		 * -ECONNREFUSED from a file: a port that closes removes the
-		 * file before it closes the socket, so the peer has exited
+		 * file without socket: the peer has exited, because a port
+		 * that closes removes the file before it closes the socket
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
@@ -318,9 +312,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT: the process lacks a descriptor that an open port always keeps: the
- * port has closed, or the process is exiting and its pidfd not readable yet.
- * But if needs_fdx is set, the descriptor was only not received yet.
+ * -ENOENT: the process does not have the file, so the port has closed or the
+ * process is exiting. With needs_fdx, the file has only not been received yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

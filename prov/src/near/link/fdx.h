@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange: ports that cannot open each other's descriptors as
- * /proc/PID/fd/N pass them over UNIX datagram sockets (docs/near/protocol.md).
- * Request and reply each have all descriptors of the sending port and a pidfd
- * of its process. Cost: one read of the socket per ms.
+ * The fd exchange, by which ports pass file descriptors over sockets:
+ * docs/near/protocol.md, *Other namespaces*.
  */
 #ifndef NEAR_LINK_FDX_H
 #define NEAR_LINK_FDX_H
@@ -18,9 +16,9 @@
 enum near_fdx_kind {
 	NEAR_FDX_REQUEST,
 	NEAR_FDX_REPLY,
-	NEAR_FDX_DENIED, /* rejects another user's request; no descriptors */
+	NEAR_FDX_DENIED,	/* rejects another user's request */
 	NEAR_FDX_GPU_REQUEST,	/* requests a descriptor of device memory */
-	NEAR_FDX_GPU_REPLY,	/* the reply: one descriptor, or none */
+	NEAR_FDX_GPU_REPLY,	/* has this descriptor, or none */
 	NEAR_FDX_KINDS
 };
 
@@ -41,8 +39,8 @@ struct near_fdx_msg {
 	int fd[NEAR_FD_KINDS];
 	uint32_t fds;		/* number of descriptors in fd */
 	bool cut;	/* descriptors are missing: too many open files */
-	bool known;		/* cred is valid: the kernel has checked it */
-	struct ucred cred;
+	bool known;		/* cred is valid */
+	struct ucred cred;	/* sender of the datagram, from the kernel */
 	struct sockaddr_un name;	/* name of the sender's socket */
 	socklen_t name_len;
 };
@@ -59,11 +57,14 @@ int near_fdx_send(struct near_port *port, const struct near_addr *to,
 		  enum near_fdx_kind kind);
 /* Sends fdx with fdx->count descriptors. Errors: those of near_fdx_send(). */
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd);
-/* Receives a datagram. False: none. True: near_fdx_msg_drop() must follow. */
+/* Receives a datagram. False: none. The caller calls near_fdx_msg_drop(). */
 bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 /* Closes the descriptors that msg still has. */
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
-/* True if msg has come from the socket of the port with this nonce. */
+/*
+ * True if msg has come from the socket of the port with this nonce, or if
+ * port->dir is a directory: only this user's processes create sockets there.
+ */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);
 

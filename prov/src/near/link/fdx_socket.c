@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The fd exchange (link/fdx.h): sockets, and datagrams with descriptors. */
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +16,7 @@
 #define NEAR_NAME "near."
 #define NEAR_NAME_LEN (sizeof(NEAR_NAME) - 1 + 16)	/* 16 hex digits */
 
-/* Ancillary data of a datagram, aligned as struct cmsghdr requires. */
+/* Ancillary data of a datagram, aligned for struct cmsghdr. */
 union near_rights {
 	char bytes[CMSG_SPACE(NEAR_FD_KINDS * sizeof(int)) +
 		   CMSG_SPACE(sizeof(struct ucred))];
@@ -26,8 +24,8 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket; dir -1: an abstract name. Returns its
- * length for bind(). The path of dir might be too long for sun_path.
+ * Stores the name of a port's socket, abstract if dir is -1. Returns its length
+ * for bind(). Names dir through /proc, because its path might be too long.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -55,8 +53,8 @@ static int near_fdx_socket(void)
 }
 
 /*
- * Opens the socket. bind() comes last: a file without open socket would remain
- * after an error, and show peers that the process has exited.
+ * Opens the socket. bind() comes last, because after a later error the file
+ * would remain, and show peers that the process has exited.
  */
 static int near_fdx_listen(struct near_port *port)
 {
@@ -112,15 +110,13 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* close() alone would leave the socket open in forked children */
+	/* forked children may still have the socket open */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
 }
 
-/*
- * Removes the socket file `entry` if fd cannot connect: no process has it open.
- */
+/* Removes the socket file `entry` if no process has the socket open. */
 static void near_sweep_one(int dir, int fd, const char *entry)
 {
 	struct sockaddr_un name;
@@ -157,7 +153,7 @@ void near_sweep(int dir)
  */
 static int near_fdx_fds(struct near_port *port, int *fd)
 {
-	int ret = near_wait_fd(port);	/* creates the wake pipe if necessary */
+	int ret = near_wait_fd(port);	/* creates the wake pipe */
 
 	if (ret < 0)
 		return ret;
@@ -181,7 +177,7 @@ static void near_cmsg_fill(struct cmsghdr *cmsg, int type, const void *data,
 
 int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 {
-	/* effective ids, which the receiver compares; Linux adds real ones */
+	/* effective ids, because Linux would otherwise send the real ones */
 	const struct ucred cred = { getpid(), geteuid(), getegid() };
 	struct iovec iov = { fdx, sizeof(*fdx) };
 	size_t size = fdx->count * sizeof(*fd);
@@ -272,7 +268,7 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg)
 	};
 
 	memset(msg, 0, sizeof(*msg));
-	/* MSG_TRUNC: the result is the full size of a too long datagram */
+	/* MSG_TRUNC: returns the full size of a datagram that is too long */
 	msg->size = recvmsg(port->fdx, &hdr,
 			    MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
 	if (msg->size < 0)
@@ -292,10 +288,6 @@ void near_fdx_msg_drop(struct near_fdx_msg *msg)
 	}
 }
 
-/*
- * True if the name of the sender's socket belongs to the nonce, or port->dir is
- * a directory, where only processes of this user can create sockets.
- */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce)
 {

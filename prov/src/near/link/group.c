@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory limits of control groups (cgroups of Linux): those of the group of the
- * process and of its ancestors apply. In version 1 of the interface, memory has
- * its own hierarchy; in version 2 all resources share one.
+ * Memory limits of Linux's control groups (cgroups). The limits of the
+ * process's group and of all its ancestors apply. In version 1, memory has its
+ * own hierarchy of groups; in version 2, all resources share one.
  */
 
 #include <inttypes.h>
@@ -48,7 +48,7 @@ static bool near_group_read(const char *dir, const char *name, char *text)
 	return duo_proc_read(path, text, NEAR_GROUP_TEXT) > 0;
 }
 
-/* Reads a number from a file. False: no such file, or no number ("max"). */
+/* Reads a number from a file. False: no file, or no number ("max"). */
 static bool near_group_number(const char *dir, const char *name,
 			      uint64_t *number)
 {
@@ -70,7 +70,7 @@ static uint64_t near_group_line(const char *text, const char *word)
 	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
 }
 
-/* Returns the size of the group's page cache, which can be reclaimed, bytes. */
+/* Returns the size of the group's reclaimable page cache in bytes. */
 static uint64_t near_group_cache(const char *dir,
 				 const struct near_group_names *names)
 {
@@ -94,9 +94,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/*
- * Adds the group of directory dir if it has a limit (version 1: no huge one).
- */
+/* Adds the group of directory dir if it has a limit; a huge one is none. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -112,8 +110,8 @@ static void near_group_add(const char *dir, bool v2)
 }
 
 /*
- * Adds the control group `path` and its ancestors, below the mount point, which
- * is the container's group if the process is in a container.
+ * Adds the control group `path` and its ancestors. The last ancestor is the
+ * mount point: in a container, this is the container's group.
  */
 static void near_group_add_all(char *path, bool v2)
 {
@@ -132,7 +130,7 @@ static void near_group_add_all(char *path, bool v2)
 	near_group_add(mount, v2);
 }
 
-/* Fills near_groups. /proc/self/cgroup has lines NUMBER:CONTROLLERS:PATH. */
+/* Fills near_groups. A line of the file is NUMBER:CONTROLLERS:PATH. */
 static void near_groups_find(void)
 {
 	char line[NEAR_GROUP_PATH], *path;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Doubly linked list. Its members contain a struct near_link. */
+/* Doubly linked list of structs that contain a struct near_link. */
 #ifndef NEAR_LINK_LIST_H
 #define NEAR_LINK_LIST_H
 
@@ -16,13 +16,13 @@ struct near_link {
 #define near_container(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
-/* Loops over the structs in a list. item: pointer to the current struct. */
+/* Loops over the structs in a list. item: variable for the current struct. */
 #define near_list_each(item, head, member)				\
 	for (item = near_container((head)->next, typeof(*item), member); \
 	     &item->member != (head);					\
 	     item = near_container(item->member.next, typeof(*item), member))
 
-/* Like near_list_each(), but the loop may free `item`. next_item: pointer. */
+/* Does the same, but the loop may free `item`. next_item: another variable. */
 #define near_list_each_safe(item, next_item, head, member)		\
 	for (item = near_container((head)->next, typeof(*item), member); \
 	     next_item = near_container(item->member.next, typeof(*item), \

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Compares the number of processes with the number of CPUs: near_oversub(). */
-
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -17,7 +15,7 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the CPUs of process pid's main thread, or of this thread (pid 0). */
+/* Stores the CPUs of process pid's main thread; 0: those of this thread. */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -25,7 +23,7 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 }
 
 /*
- * True if process pid may run only on the CPUs in `cpus`, or if that is
+ * True if process pid may run only on the CPUs in `cpus`, or if its CPUs are
  * unknown. False if the process does not exist.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
@@ -53,8 +51,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	pid_t self = getpid();
 
 	if (near_cpus_of(0, &ours))
-		/* CPUs unknown: callers then yield, which is slow but safe */
-		return true;
+		return true;	/* to yield is slow, but safe */
 	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
 	if (count + others < cpus)
 		return false;

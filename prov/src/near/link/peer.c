@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The peers of a port, and the rings by which this port sends to them. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -93,8 +91,8 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * forget() comes first: it waits for device copies from and to the peer's
- * stage, which the peer may reuse after near_disconnect().
+ * Calls forget() before near_disconnect(), after which the peer may reuse its
+ * stage: forget() waits for device copies from and to the stage.
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -108,8 +106,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Keeps a connected peer until it fails: if near_peer_get() is called for the
- * address again, messages must use the same ring, to stay in order.
+ * Keeps a connected peer: if near_peer_get() is called for its address again,
+ * messages must use the same ring, to stay in order.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
@@ -157,9 +155,9 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 
 /*
  * Opens the peer's wake pipe, the file descriptor fd in its process. Returns a
- * file descriptor or a negative value. O_RDWR: otherwise a write after the
- * peer's exit would raise SIGPIPE. Checks last that the peer still exists,
- * because another process might have its pid now.
+ * file descriptor or a negative value. O_RDWR prevents SIGPIPE after the peer's
+ * exit. near_peer_check_open() comes last, because another process might have
+ * the peer's pid now.
  */
 static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 {
@@ -174,7 +172,7 @@ static int near_peer_wake_fd(const struct near_peer *peer, int fd)
 	return ours;
 }
 
-/* Writes a byte to the peer's wake pipe. Returns 0, or negative: not opened. */
+/* Writes a byte to the peer's wake pipe. Returns 0; negative: not opened. */
 static int near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -194,14 +192,12 @@ static int near_wake(struct near_peer *peer)
 }
 
 /*
- * Memory ordering: store buffering. This function sets doorbell bits, then
- * loads `armed`; near_arm() stores `armed`, then loads the doorbell, both with
- * a full barrier in between. So near_arm() finds the bits and does not sleep,
- * or this function wakes the receiver.
+ * Memory ordering: store buffering (memory-ordering.md, *Sleeping*). This
+ * function sets doorbell bits, then loads `armed`. near_arm() stores `armed`,
+ * then loads the doorbell.
  *
- * Clears `armed`, the number of a sleep, after the byte is written: if this
- * process is killed in between, the next sender writes another byte. The
- * compare-and-swap cannot clear the number of a later sleep.
+ * Clears `armed` only after near_wake(). If this process is killed in between,
+ * the next sender writes another byte.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -237,15 +233,14 @@ bool near_wakes_repeat(struct near_port *port)
 }
 
 /*
- * Takes a free claim and stores its index. fd: the segment's memfd. pid: this
- * process's pid, or 0 if the receiver is far. Returns 0 or -errno; -ENOSPC: no
- * claim is free.
+ * Takes a free claim and stores its index. pid: this process's, or 0 if the
+ * receiver is far. Returns 0 or -errno; -ENOSPC: no claim is free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		      uint32_t *index)
 {
 	const off_t first = offsetof(struct near_segment, claim);
-	/* pages of claims before the file's first hole are allocated already */
+	/* the claims before the file's first hole have memory already */
 	off_t hole = lseek(fd, first, SEEK_HOLE), at;
 	uint32_t i, state;
 	int ret;
@@ -269,10 +264,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/*
- * Computes a new ring's place: with the advertised size if that is valid for
- * this index, otherwise one page.
- */
+/* Computes a new ring's place: of the advertised size, if valid, or a page. */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -284,10 +276,7 @@ static void near_connect_place(const struct near_segment *segment,
 		near_place(growing, index, near_tier_least(), place);
 }
 
-/*
- * Takes a claim, allocates and maps its ring, and sets the claim to OPEN. fd:
- * the segment's memfd. Returns 0 or -errno.
- */
+/* Takes, fills in and opens a claim. fd: the segment's. Returns 0 or -errno. */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
 			     int fd)
@@ -352,11 +341,10 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Logs the peer's first error, and returns that of near_connect(). */
+/* Handles an error, and logs the peer's first. Returns near_connect()'s. */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
-	/* -ESRCH: the peer has exited; near_port_tick() ends its operations */
 	if (err == -ESRCH) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -384,7 +372,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 /* Returns a file descriptor of the peer's segment or -errno. -EAGAIN: retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* call near_monitor() first: it fails if the pid was reused */
+	/* first, because it fails if another process has the pid now */
 	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
@@ -396,12 +384,12 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* if an existing peer has no socket, return near_peer_open()'s error */
+	/* -ESRCH: no socket; if the peer exists, return the first error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
-/* Returns -EAGAIN for port->timeout_ms (0: no limit), then -ETIMEDOUT. */
+/* Returns -EAGAIN; or -ETIMEDOUT if the peer has waited port->timeout_ms. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();
@@ -433,7 +421,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 		return near_connect_failed(port, peer, ret);
 	fd = near_connect_open(port, peer);
 	if (fd == -EAGAIN && peer->waits_ms) {
-		/* the peer's descriptors may be in the socket already */
+		/* the peer's reply may have arrived already */
 		near_fdx_read(port);
 		fd = near_connect_open(port, peer);
 	}

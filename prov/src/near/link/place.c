@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Places of rings in a segment, each with space for the ring's largest size. */
-
 #include <stddef.h>
 #include <unistd.h>
 

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A pool of objects of one size, which never move. An id identifies one use of
- * an object, from near_pool_get() to near_pool_put(). near_pool_find() rejects
- * any other id, so that a peer may send any id.
+ * A pool of objects of one size, which never move. The id of an object is valid
+ * from near_pool_get() to near_pool_put(). near_pool_find() accepts ids from
+ * peers, because it checks them.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -73,7 +73,7 @@ static inline uint64_t near_pool_id(const void *object)
 	return (uint64_t)obj->use << 32 | obj->index;
 }
 
-/* Returns the object at index, whether in use or free; NULL: no such index. */
+/* Returns the object with this index, in use or free; NULL: no such index. */
 static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 {
 	if (index / NEAR_POOL_CHUNK >= pool->chunks)
@@ -82,7 +82,7 @@ static inline void *near_pool_at(const struct near_pool *pool, uint32_t index)
 	       index % NEAR_POOL_CHUNK * pool->size;
 }
 
-/* Returns the object in use that has this id; NULL: none. */
+/* Returns the object with this id; NULL: none. */
 static inline void *near_pool_find(const struct near_pool *pool, uint64_t id)
 {
 	struct near_pooled *obj = near_pool_at(pool, (uint32_t)id);

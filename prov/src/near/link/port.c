@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Opening and closing a port. */
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -43,7 +41,7 @@ bool near_port_barrier(struct near_port *port)
 	return true;
 }
 
-/* Computes the port's address, except its fields fd and flags. */
+/* Sets port->addr, except fd and flags. */
 static int near_port_name(struct near_port *port)
 {
 	struct near_addr *addr = &port->addr;
@@ -60,7 +58,7 @@ static int near_port_name(struct near_port *port)
 		ret = duo_proc_ns(&addr->pid_ns);
 	if (!ret)
 		ret = duo_proc_start(addr->pid, &addr->start);
-	/* -ENOENT, -ESRCH: no /proc, which peer failure detection needs */
+	/* -ENOENT and -ESRCH: there is no /proc */
 	return ret == -ENOENT || ret == -ESRCH ? -EOPNOTSUPP : ret;
 }
 
@@ -145,8 +143,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
-	 * for single copy under Yama's ptrace_scope 1; as a side effect, all
-	 * processes of the user may debug this one
+	 * permits single copy under Yama's ptrace_scope 1, but also lets all
+	 * processes of the user debug this one
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -166,9 +164,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 
 /*
  * Attaches to each peer that has a ring to this port, but to which this port
- * has none: the end of the new claim wakes a thread of the peer that sleeps
- * until an operation ends. logged and rejected: no log of errors, no fd
- * request.
+ * has none. near_close() then closes the new claim, which wakes the peer's
+ * sleeping threads. `logged` and `rejected` prevent logs and fd requests.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -187,7 +184,6 @@ static void near_close_attach(struct near_port *port)
 	}
 }
 
-/* Peers find their claims of this port closed, and near_segment.closed set. */
 void near_close(struct near_port *port)
 {
 	struct near_link *link;
@@ -205,7 +201,7 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last: the peers may then give this port's rings to other senders */
+	/* last, because peers may then give this port's rings to others */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

@@ -6,8 +6,7 @@
 
 #include "near/link/port.h"
 
-/* near_resize.backoff does not grow beyond this value */
-#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)
+#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)	/* of near_resize.backoff */
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 {
@@ -19,7 +18,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 	};
 }
 
-/* Publishes the RESIZE slot, if a slot is free. */
+/* Publishes the RESIZE slot if a slot is free. */
 static void near_resize_post(struct near_peer *peer)
 {
 	struct near_tx *tx = &peer->tx;
@@ -35,9 +34,7 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/*
- * Records the reply. If the size class is unchanged, delays the next request.
- */
+/* Records the reply. If the size has not changed, delays the next request. */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -54,10 +51,11 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the receiver's reply in near_ctl.size, if it has come.
+ * Handles the receiver's reply in near_ctl.size, if there is one.
  *
  * Memory ordering: message passing. The load pairs with the release in
- * near_rx_ring_resize(), so new slots are stored after the receiver's zeros.
+ * near_rx_ring_resize(). So this port stores new slots after the receiver's
+ * zeros.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -89,9 +87,7 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 	near_resize_done(peer, (uint8_t)tier);
 }
 
-/*
- * Continues a pending resize: publishes the RESIZE slot, or handles the reply.
- */
+/* Continues a pending resize. */
 static void near_resize_step(struct near_port *port, struct near_peer *peer)
 {
 	if (peer->draining)
@@ -116,8 +112,8 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * True if slots or data space are used up, after a send has found no space.
- * False if a slot is free, but a closed gate makes the ring appear full.
+ * False if a send has found no space only because a gate is closed, although a
+ * slot is free.
  */
 static bool near_tx_full(const struct near_tx *tx)
 {

@@ -16,14 +16,13 @@ struct near_port;
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when `full` last increased */
 	uint32_t count;		/* resizes so far */
-	/* times the ring was full, or too small, since the last resize */
+	/* number of times that the ring was full since the last resize */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
-	/* pending resize: message length that the ring must permit; 1: any */
-	uint32_t more;
+	uint32_t more;		/* near_slot.resize.more of a pending resize */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
-	bool posted;	/* a RESIZE slot is published; no reply has come yet */
+	bool posted;		/* RESIZE is published; its reply is pending */
 };
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
@@ -34,7 +33,7 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
  * retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Requests a ring for messages of len bytes, unless the backoff delays it. */
+/* Requests a ring for messages of len bytes, if the backoff permits that. */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 

@@ -72,8 +72,8 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 }
 
 /*
- * Zeroes the slots: an old word might have the number of the first lap. The
- * release of the RESIZE slot then advances the position to slot 0.
+ * Zeroes the slots, because an old word might have the number of the first lap.
+ * Starts before slot 0, because the caller then releases the RESIZE slot.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

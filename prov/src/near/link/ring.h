@@ -2,11 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A ring from one sender (producer) to one receiver (consumer), in the
- * receiver's segment: slots of one cache line, and a data ring for the bytes of
- * longer messages. A slot is new if it has the number of the current lap. Each
- * end belongs to one port, so there are no locks and no atomic
- * read-modify-write: docs/near/memory-ordering.md.
+ * The two ends of a ring: the producer is the sender's, the consumer the
+ * receiver's. A ring has slots, and a data ring for the bytes of longer
+ * messages. A slot is new if it has the number of the current lap
+ * (docs/near/memory-ordering.md).
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -18,11 +17,9 @@
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
 /*
- * barrier.c: begins to register this process for membarrier(2), unless an
- * earlier call of the process has begun. False: there is no membarrier.
- *
- * A registration may take 5 to 20 ms, so a short-lived thread executes it.
- * Until then the process executes fences: enum near_fence.
+ * barrier.c: begins to register this process for membarrier(2), unless that has
+ * begun before. False: there is no membarrier. A short-lived thread registers
+ * the process, because this may take 20 ms.
  */
 bool near_barrier_begin(void);
 /* True if this process is registered, so that membarrier acts on it. */
@@ -30,39 +27,39 @@ bool near_barrier_ready(void);
 /* Executes membarrier. False: failed; threads may have executed no barrier. */
 bool near_barrier(void);
 
-/* The slots after which near_tx_need_doorbell() must execute a fence. */
+/* Whether the producer must execute a fence after each slot. */
 enum near_fence {
-	NEAR_FENCE_NONE,	/* none: the consumer's membarrier suffices */
-	NEAR_FENCE_UNREGISTERED,	/* all, until near_barrier_ready() */
-	NEAR_FENCE_ALWAYS,	/* all: one of the ends has no membarrier */
+	NEAR_FENCE_NONE,	/* no: the consumer's membarrier suffices */
+	NEAR_FENCE_UNREGISTERED,	/* yes, until near_barrier_ready() */
+	NEAR_FENCE_ALWAYS,	/* yes: one of the ends has no membarrier */
 };
 
 /*
  * The producer's end of a ring. The 64-bit counters never wrap; a resize resets
- * them. An inline message needs only the first cache line of this struct.
+ * them. For an inline message only the first cache line is accessed.
  */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	/* near_ctl.head when last loaded; "full" while a gate is closed */
+	/* last loaded near_ctl.head; with a closed gate: that of a full ring */
 	uint64_t head;
-	uint64_t consumed;	/* slots known to be: near_tx_consumed() */
+	uint64_t consumed;	/* lower bound of consumed slots */
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
-	uint8_t gated;	/* NEAR_GATE_* bits of closed gates; 0: all are open */
+	uint8_t gated;		/* closed gates: NEAR_GATE_* bits */
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
 	/* if quiet == tail: tail after the last slot that is not quiet */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;	/* bytes published, or skipped at the end of data[] */
 	/*
-	 * dtail at the start of the current pass through data[]; after the
-	 * first data of a pass, of the previous one until near_tx_data()
+	 * dtail at the start of a pass through data[]: of the current pass, or
+	 * of the one before, until near_tx_data() corrects it
 	 */
 	uint64_t dbase;
-	uint64_t dhead;			/* near_ctl.dhead when last loaded */
+	uint64_t dhead;			/* last loaded near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
 	uint32_t fanout_max;		/* eager limit in a fan-out, bytes */
@@ -73,45 +70,40 @@ struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
-	uint32_t quarter; /* mask / 4; head & quarter is 0 after each quarter */
+	uint32_t quarter; /* head & quarter is 0 after each quarter */
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
 	uint64_t dhead;	/* bytes consumed, or skipped at the end of data[] */
 	uint64_t dbase;	/* dhead at start of the current pass through data[] */
-	uint64_t dnext;	/* dhead once the current slot's data is released */
-	uint64_t dpublished;	/* dhead when last stored in near_ctl.dhead */
+	uint64_t dnext;	/* dhead after the current slot's data is released */
+	uint64_t dpublished;	/* last stored near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t dmax;	/* longest data of one slot in data[], bytes */
 	struct near_ctl *ctl;
 };
 
 /*
- * Returns the length of the longest message for a data ring of dsize bytes: 3/8
- * of it. Such a message fits once all earlier data is consumed: the producer
- * skips less than 3/8 at the end of the ring, and less than 2/8 is consumed but
- * not yet counted in near_ctl.dhead.
+ * Returns the length of the longest message for a data ring of dsize bytes.
+ * docs/near/memory-ordering.md, *Heads*, has the reason for 3/8.
  */
 static inline uint32_t near_data_max(uint32_t dsize)
 {
 	return dsize / 8 * 3 & ~(uint32_t)(NEAR_LINE - 1);
 }
 
-/* Initialize one end of a ring, at lap 1. All slots must be zero. */
+/* Initialize an end of a ring, at slot 0 of lap 1. All slots must be zero. */
 void near_tx_init(struct near_tx *tx, void *ring,
 		  const struct near_place *place);
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a fence, and ends NEAR_FENCE_UNREGISTERED after the registration. */
+/* Executes a fence. Ends NEAR_FENCE_UNREGISTERED after the registration. */
 void near_tx_fence(struct near_tx *tx);
 
-/* Restarts the producer at slot 0, lap 1, after a resize. Opens no gate. */
+/* Initializes the producer again, after a resize. Opens no gate. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
-/*
- * Restarts the consumer at slot 0, lap 1, when the caller releases the RESIZE
- * slot that it has read.
- */
+/* Does the same for the consumer. Must be called before RESIZE is released. */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
 /* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
@@ -119,12 +111,9 @@ void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 #define NEAR_GATE_RESIZE 2u	/* a resize is pending */
 #define NEAR_GATE_FAILED 4u	/* the peer has failed; stays set */
 
-/*
- * Loads near_ctl.head. True if a slot is free, no gate is closed, and the peer
- * is connected.
- */
+/* Slow path of near_tx_slot(): loads near_ctl.head. True if a slot is free. */
 bool near_tx_reload(struct near_tx *tx);
-/* Returns near_tx_slot(), but even while NEAR_GATE_QUEUE is closed. */
+/* Returns near_tx_slot(), but ignores NEAR_GATE_QUEUE. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Initializes tx for a peer that is not connected: no slot is ever free. */
@@ -145,23 +134,23 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 	return &tx->slots[tx->tail & tx->mask];
 }
 
-/* Closes a gate. Makes the ring appear full: fast paths do not test gated. */
+/* Closes a gate: makes the ring appear full. Fast paths do not read `gated`. */
 static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->head = tx->tail - tx->mask - 1;
 	tx->gated |= why;
 }
 
-/* Opens a gate. After the last one, the next near_tx_slot() loads the head. */
+/* Opens a gate. If none is closed then, the next near_tx_slot() loads head. */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
 {
 	tx->gated &= (uint8_t)~why;
 }
 
 /*
- * True if the consumer is known to have consumed all slots but those of
+ * True if the consumer has consumed all slots, except those of
  * near_tx_publish_quiet(). tx->consumed may exceed near_ctl.head, because a
- * reply to a request shows that the request is consumed.
+ * reply shows that its request is consumed.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -183,8 +172,8 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * The caller must set tx->dtail to *end when it publishes the slot. Data that
- * does not fit before the end is at the start, as in near_rx_data().
+ * Skips the end of the data ring if that is too short, as near_rx_data() does.
+ * The caller must set tx->dtail to *end when it publishes the slot.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -193,7 +182,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		/* the last data began a new pass: dbase is out of date */
+		/* the last call began a new pass, so correct dbase */
 		if (at > tx->dsize) {
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
@@ -215,7 +204,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* computed first: after the store, the compiler would load *tx again */
+	/* before the store, after which the compiler would load *tx again */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -226,7 +215,7 @@ static near_inline void near_tx_publish(struct near_tx *tx,
 		tx->lap++;
 }
 
-/* Publishes a slot, such as an ACK, that near_tx_consumed() does not count. */
+/* Publishes a slot, such as an ACK, that near_tx_consumed() ignores. */
 static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 					      struct near_slot *slot,
 					      uint64_t word)
@@ -240,10 +229,10 @@ static near_inline void near_tx_publish_quiet(struct near_tx *tx,
 /*
  * True if the producer must ring the doorbell after the slot just published.
  *
- * Memory ordering: store buffering. The producer stores the slot, then loads
- * need_doorbell; the consumer stores need_doorbell, then loads the slot. The
- * consumer's membarrier, in near_arm() and near_rx_rings_deactivate(), orders
- * both ends, or a fence here.
+ * Memory ordering: store buffering (memory-ordering.md, *Idle rings*). The
+ * producer stores the slot, then loads need_doorbell. The consumer stores
+ * need_doorbell, then loads the slot. Both ends are ordered by the consumer's
+ * membarrier in near_arm() and near_rx_rings_deactivate(), or by fences.
  */
 static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 {
@@ -254,7 +243,7 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/* True if near_notify() is not necessary for the slot just published. */
+/* True if the slot just published certainly requires no near_notify(). */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -263,8 +252,8 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published; stores its address and its word. The
- * caller must not load the word again: a hostile sender may change it.
+ * True if the next slot is published. Stores its address and its word. The
+ * caller must not load the word again, because a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
 				      struct near_slot **slot, uint64_t *word)
@@ -285,7 +274,7 @@ static near_inline struct near_slot *near_rx_slot(const struct near_rx *rx,
 
 /*
  * Returns the current slot's data; NULL: the length is invalid. Must be called
- * for each slot with data, in the order of the slots.
+ * for each slot with data.
  */
 static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 {
@@ -304,7 +293,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, but not its data. Stores near_ctl.head after each
- * quarter of the ring. A lap ends where a quarter ends: mostly one test.
+ * quarter of the ring: then a lap may end, too.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -321,8 +310,8 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * After n > 1 messages in a row, prefetches the slot n slots ahead. After a
- * single one, a prefetch might take the slot's cache line from the sender.
+ * Prefetches a later slot if n > 1 slots were new in a row. After a single one,
+ * the prefetch might take the slot's cache line from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {

@@ -6,11 +6,9 @@
 #include "near/link/port.h"
 
 /* Minimum numbers of senders in near_budget_advertise(). */
-#define NEAR_BUDGET_FEW 8	/* expected senders, attached or not yet */
-/* senders, attached or not yet, for each of which one page is reserved */
-#define NEAR_BUDGET_MANY 63
-/* expected senders that have not attached yet */
-#define NEAR_BUDGET_NEXT 4
+#define NEAR_BUDGET_FEW 8	/* expected senders */
+#define NEAR_BUDGET_MANY 63	/* senders with a reserved page each */
+#define NEAR_BUDGET_NEXT 4	/* expected senders that will attach later */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -28,13 +26,13 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the greater of the numbers of peers and rx rings, but at least 1. */
+/* Returns the number of expected senders: peers or rx rings, at least 1. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages of the budget beyond one for each sender, or 0. */
+/* Returns the pages of the budget that remain after one for each sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -50,8 +48,8 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the index below which `free` rings have no sender: the next senders
- * take them, because a sender takes the first free ring.
+ * Returns the index below which `free` rings have no sender. These are the
+ * rings of the next senders, because a sender takes the first free one.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -62,10 +60,7 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 	return i + free;
 }
 
-/*
- * Sets near_segment.adv, the size of new rings. The budget suffices even if all
- * expected senders attach before the port counts their rings.
- */
+/* The budget suffices even if all expected senders attach before a poll. */
 void near_budget_advertise(struct near_port *port)
 {
 	const struct near_budget *budget = &port->budget;
@@ -93,7 +88,6 @@ void near_budget_peers(struct near_port *port, const struct near_addr *addr,
 	near_budget_advertise(port);
 }
 
-/* Returns the number of the ring's pages after the first page. */
 static uint32_t near_rx_ring_extra(const struct near_rx_ring *ring)
 {
 	return near_tier_pages(ring->tier) - 1;
@@ -108,8 +102,8 @@ void near_budget_rx_ring(struct near_port *port,
 }
 
 /*
- * Returns the least size class whose data ring permits a message of len bytes.
- * NEAR_TIERS: no class does.
+ * Returns the least size class whose data ring permits messages of len bytes;
+ * NEAR_TIERS: none.
  */
 static uint32_t near_tier_for(uint32_t len)
 {
@@ -123,8 +117,8 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, from the even share down to `least`, for
- * which the budget has memory, or the ring's present class.
+ * Returns the largest size class, from `least` to the even share, for which the
+ * budget has memory; if there is none, the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The receiver's side of a resize: a port divides its ring budget among its
- * senders (docs/near/design.md, *Ring sizes*).
+ * The ring budget, which a port divides among its senders: docs/near/design.md,
+ * *Ring sizes*.
  */
 #ifndef NEAR_LINK_RING_BUDGET_H
 #define NEAR_LINK_RING_BUDGET_H
@@ -19,7 +19,7 @@ struct near_budget {
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t peers;		/* number of peers, without the port itself */
 	uint32_t rings;		/* number of rx rings */
-	uint32_t extra;	/* pages of all rx rings, less their first pages */
+	uint32_t extra;		/* pages of rx rings beyond the first */
 };
 
 void near_budget_init(struct near_budget *budget, size_t bytes);
@@ -33,7 +33,7 @@ void near_budget_advertise(struct near_port *port);
 void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 
-/* Handles a RESIZE slot: resizes the ring and replies. more: any value. */
+/* Handles a RESIZE slot: resizes the ring and replies. `more` is unchecked. */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);
 

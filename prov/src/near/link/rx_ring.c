@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Claims, rx rings, the doorbell, and active and idle rings. */
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -24,7 +22,7 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/* Removes a ring from port->active. Does not set near_ctl.need_doorbell. */
+/* Removes a ring from port->active. The caller sets need_doorbell if needed. */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -56,11 +54,10 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim, and takes a reference.
- * Checks a copy of the address, which the sender can still change. Returns 0,
- * or
- * - -EAGAIN: retry after the fd exchange (near_peer_expect() keeps the peer)
- * - -EINVAL or -EHOSTUNREACH: the claim must be rejected
- * - another -errno: retry
+ * Copies the address before the check, because the sender can still change it.
+ * Returns 0, or
+ * - -EINVAL or -EHOSTUNREACH: reject the claim
+ * - another -errno: retry. After -EAGAIN, near_peer_expect() keeps the peer.
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -75,14 +72,13 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
-	/* the peer's file descriptors may be in the socket already */
+	/* the peer's fd request may have arrived already */
 	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
 	if (ret == -EACCES)
 		ret = -EHOSTUNREACH;
 	if (ret == -ESRCH) {
-		/* the sender has exited; polls still deliver its messages */
 		near_peer_fail(port, peer);
 		ret = 0;
 	}
@@ -105,8 +101,8 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 }
 
 /*
- * Creates the rx ring for a claim in state OPEN or CLOSED. Returns 0 or -errno,
- * as near_rx_ring_peer() does.
+ * Creates the rx ring of a claim that is OPEN or CLOSED. Returns the same
+ * values as near_rx_ring_peer().
  */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
@@ -160,7 +156,7 @@ static void near_ring_clear(struct near_port *port, uint32_t index,
 	near_segment_clear(port->fd, place.offset, place.size);
 }
 
-/* Frees a ring's memory and claim, so that another sender can take the ring. */
+/* Lets another sender take the ring. */
 static void near_ring_free(struct near_port *port, uint32_t index,
 			   uint32_t tier)
 {
@@ -170,8 +166,8 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim: marks it if err is -EHOSTUNREACH and the claim is open, so
- * that the ring is in use until its sender closes it. Else frees the ring.
+ * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks it: the
+ * ring stays the sender's until the sender closes it. Otherwise frees the ring.
  */
 static void near_claim_reject(struct near_port *port, uint32_t index, int err)
 {
@@ -197,10 +193,10 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * Marks the claim of a ring as rejected if its sender is alive and has not
- * closed the claim: until then, no other sender may get the ring, to which it
- * still writes. near_rx_ring_open() then finds an empty ring of this size.
- * False: the caller must free the ring.
+ * Rejects the claim of a ring if its sender is alive and has not closed the
+ * claim: no other sender may get the ring while this one can still write to it.
+ * Empties the ring, and stores its size for a later near_rx_ring_open(). False:
+ * the caller must free the ring.
  */
 static bool near_rx_ring_reject(struct near_port *port,
 				const struct near_rx_ring *ring)
@@ -231,7 +227,7 @@ void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring)
 	near_rx_ring_free(port, ring);
 }
 
-/* Sets a ring's doorbell bits, so that the next poll handles the ring again. */
+/* Makes the next poll handle the ring again: sets the ring's doorbell bits. */
 static void near_ring_retry(struct near_port *port, uint32_t index)
 {
 	__atomic_fetch_or(&port->segment->doorbell[index / 64],
@@ -241,8 +237,8 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a ring whose sender has closed its claim or was killed: polls deliver
- * the messages of a new failure; those of an ended peer are discarded.
+ * Handles a ring whose sender has closed its claim or was killed. Discards the
+ * messages of a peer that near has reported as failed before.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -254,10 +250,10 @@ static void near_rx_ring_closed(struct near_port *port,
 }
 
 /*
- * Memory ordering: message passing. The peer closes its claim, rings the
- * doorbell (which orders its stores), then reuses its buffers. This port copies
- * a buffer, executes a fence, then loads the claim's state. If the copy has
- * bytes of a reused buffer, the load finds the claim closed.
+ * Memory ordering: message passing. A closing peer closes its claim, executes
+ * full barriers in near_doorbell_ring(), then reuses its buffers. This port has
+ * copied a buffer, executes a fence, then loads the claim's state. If the copy
+ * has bytes of a reused buffer, the load finds the claim closed.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -290,13 +286,12 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		}
 		if (ret) {
-			/* the next poll retries */
 			near_ring_retry(port, index);
 			return;
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* second condition: the peer was killed before it closed its claim */
+	/* a peer that was killed has not closed its claim */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_check_exited(port->ring[index]->peer)))
@@ -304,8 +299,8 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 }
 
 /*
- * True if a claim in state TAKEN or REJECTED has a sender of this pid namespace
- * that has exited. A TAKEN claim has no address yet, but its state has the pid.
+ * True if the sender of a TAKEN or REJECTED claim has exited. False if it is of
+ * another pid namespace. A TAKEN claim has only the pid, no address.
  */
 static bool near_claim_exited(const struct near_port *port,
 			      const struct near_claim *claim, uint32_t state)
@@ -321,8 +316,8 @@ static bool near_claim_exited(const struct near_port *port,
 }
 
 /*
- * True if a claim's sender has exited. Loads the state again after the check of
- * the process, which may have changed the claim before its exit.
+ * True if a claim's sender has exited. Loads the state again, because the
+ * sender may have changed it between the first load and its exit.
  */
 static bool near_claim_abandoned(const struct near_port *port,
 				 const struct near_claim *claim)
@@ -335,8 +330,8 @@ static bool near_claim_abandoned(const struct near_port *port,
 
 /*
  * Handles claims of senders that were killed before they rang the doorbell, or
- * before they closed a rejected claim. Ignores pages of claims after that of
- * port->ring_count, because a load would allocate their memory.
+ * before they closed a rejected claim. Loads no later page of claims than that
+ * of port->ring_count, because a load would allocate the page.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -360,10 +355,7 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/*
-	 * Senders set bits in the opposite order: a sender that sets one of
-	 * doorbell[] after the second exchange then sets doorbell_words.
-	 */
+	/* senders set bits in the opposite order: memory-ordering.md */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
@@ -377,11 +369,9 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes `count` active rings idle: those with near_rx_ring.idle >= 2, in which
- * the caller has set need_doorbell. A ring with a new slot stays active; if
- * membarrier fails, all do.
- *
- * Memory ordering: see near_tx_need_doorbell().
+ * Makes the `count` rings idle that have near_rx_ring.idle >= 2. A ring with a
+ * new slot stays active; if membarrier fails, all do. The caller must have set
+ * need_doorbell: see near_tx_need_doorbell().
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -425,13 +415,14 @@ void near_port_sweep(struct near_port *port)
 }
 
 /*
- * Memory ordering: store buffering, twice. This port stores the need-doorbell
- * flags and near_segment.armed, executes a membarrier, then loads the doorbell
- * and the next slots. See near_tx_need_doorbell() and near_doorbell_ring().
+ * Memory ordering: store buffering, twice (memory-ordering.md, *Sleeping*).
+ * Stores the need-doorbell flags and `armed`, executes a membarrier, then loads
+ * the doorbell and the next slots. The partners are near_tx_need_doorbell() and
+ * near_doorbell_ring(). After an error the flags and `armed` stay set, which
+ * only causes needless doorbells.
  *
- * After an error the flags and `armed` stay set, which only causes needless
- * doorbells. Must not sleep while near_wakes_repeat() returns false: only polls
- * repeat the wakeup, and the sleeping peer might send what this port waits for.
+ * Must not sleep while near_wakes_repeat() returns false, because only polls
+ * repeat a wakeup. The sleeping peer might have to send to this port.
  */
 int near_arm(struct near_port *port)
 {
@@ -443,7 +434,7 @@ int near_arm(struct near_port *port)
 	    !near_list_empty(&port->onesided_work) || port->draining ||
 	    !near_wakes_repeat(port))
 		return -EAGAIN;
-	if (!++port->sleeps)	/* skip 0, which means that no thread sleeps */
+	if (!++port->sleeps)	/* skip 0: no thread sleeps */
 		port->sleeps++;
 	for (i = 0; i < port->active_count; i++)
 		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,

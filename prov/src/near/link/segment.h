@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The segment of a port: a memfd, which is sealed against shrinking, because
- * accesses would otherwise raise SIGBUS. A sender allocates its own ring.
+ * The segment of a port: a memfd that is sealed against shrinking, because an
+ * access to removed memory would raise SIGBUS. A sender allocates its own ring.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -16,34 +16,28 @@
  */
 int near_segment_create(struct near_segment **segment, uint32_t growing,
 			uint64_t nonce, bool fence);
-
 /*
- * Creates a sealed memfd, and allocates its first `first` bytes. Returns a
- * file descriptor or -errno; -EFBIG: size exceeds RLIMIT_FSIZE.
+ * Creates a sealed memfd of size bytes, and allocates the first `first` bytes.
+ * Returns a file descriptor or -errno; -EFBIG: size exceeds RLIMIT_FSIZE.
  */
 int near_segment_file(const char *name, size_t size, size_t first);
-
 /* Zeroes whole pages of the file, and frees their memory if possible. */
 void near_segment_clear(int fd, size_t offset, size_t size);
-
 /*
- * Allocates memory for a part of the file: otherwise the first access might
- * kill the process. Returns 0 or -ENOMEM.
+ * Allocates a part of the file. Otherwise the first access might kill the
+ * process. Returns 0 or -ENOMEM.
  */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
-/* memory that must stay unused below the limit of each control group, bytes */
-#define NEAR_GROUP_SPARE (1u << 20)
+#define NEAR_GROUP_SPARE (1u << 20)	/* for near_group_has(), bytes */
 /*
- * group.c: true if after an allocation of size bytes, each control group of the
- * process has NEAR_GROUP_SPARE bytes left, or has no limit. At its limit the
- * kernel would kill a process of the group. Cost: two or three reads of small
- * files for each group that has a limit.
+ * group.c: true if each control group of the process permits an allocation of
+ * size + NEAR_GROUP_SPARE bytes. At its limit, the kernel would kill a process
+ * of the group. Cost: two or three reads of small files for each group that has
+ * a limit.
  */
 bool near_group_has(size_t size);
-/*
- * Does the same for the control group of directory dir. v2: its version is 2.
- */
+/* Checks only the control group of directory dir. v2: its version is 2. */
 bool near_group_dir_has(const char *dir, bool v2, size_t size);
 
 /*
@@ -55,13 +49,16 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size);
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
 /*
- * Stores the file's size in *size. Returns 0 or -errno; -ENOENT: the file is
- * too small for a segment, or is not sealed by F_SEAL_SHRINK.
+ * Stores the file's size in *size. Returns 0 or -errno. -ENOENT: the file is
+ * too small for a segment, or can shrink.
  */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/* Maps place->span bytes, the first place->size accessible. 0 or -errno. */
+/*
+ * Maps place->span bytes, of which the first place->size bytes are accessible.
+ * Returns 0 or -errno.
+ */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a ring accessible. Returns 0 or -errno. */
 int near_ring_extend(void *ring, size_t size);

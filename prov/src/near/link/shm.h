@@ -3,8 +3,8 @@
 
 /*
  * Layout of a port's segment, the shared memory in which the port receives
- * (docs/near/design.md). Senders can write any values: the port must check a
- * value before it uses the value as index, length or pointer.
+ * (docs/near/design.md). Senders can write any values, so the port must check
+ * each index, length and pointer.
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -19,17 +19,17 @@
 #define NEAR_SENDERS 4096	/* number of rings, one per sender */
 
 /*
- * Kinds of slots. Sender and receiver below are those of a large message. The
- * receiver posts CTS, ACK and COOP in the ring by which it sends to the sender.
+ * Kinds of slots: docs/near/protocol.md. The receiver of a large message posts
+ * CTS, ACK and COOP in the ring of the other direction.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, payload in the slot */
 	NEAR_KIND_EAGER,	/* a message, payload in the data ring */
-	NEAR_KIND_RTS,	/* sender announces a message in its memory */
-	NEAR_KIND_CTS,		/* receiver requests fragments */
-	NEAR_KIND_ACK,		/* receiver has the whole message */
-	NEAR_KIND_FRAG,	/* a fragment, in the data ring; follows a CTS */
-	NEAR_KIND_COOP,		/* receiver requests a cooperative copy */
+	NEAR_KIND_RTS,	/* the sender announces a message in its memory */
+	NEAR_KIND_CTS,		/* the receiver requests fragments */
+	NEAR_KIND_ACK,		/* the receiver has the whole message */
+	NEAR_KIND_FRAG,		/* a fragment, in the data ring */
+	NEAR_KIND_COOP,		/* the receiver requests a cooperative copy */
 	NEAR_KIND_RESIZE,	/* last slot of the ring before a resize */
 	NEAR_KIND_RMA = 8,	/* RMA or atomic: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* reply to NEAR_KIND_RMA */
@@ -37,14 +37,14 @@ enum near_kind {
 
 /*
  * Bit positions in near_slot.word, which the producer stores last, by release.
- * Bits 0 to 15 are the lap number, by which the consumer recognizes a new slot.
+ * Bits 0 to 15 have the lap number, which shows the consumer a new slot.
  */
 #define NEAR_WORD_KIND 16	/* 4 bits */
 #define NEAR_WORD_FLAGS 20	/* 4 bits */
 #define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
 #define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
-/* flag of the last fragment, without data: unload() failed at the sender */
+/* flag of a last fragment without data: the sender's unload() has failed */
 #define NEAR_FRAG_FAILED 1u
 
 /* space for operands in an RMA slot, or for a result in its reply, bytes */
@@ -122,23 +122,20 @@ struct near_slot {
 static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
- * Control data at the start of each ring. The consumer may write all fields,
- * the producer only steps and wrote. Sequence numbers count delegated
- * operations.
+ * Control data at the start of each ring. The producer writes only `steps` and
+ * `wrote`. A sequence number is the number of a delegated operation.
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
 	uint64_t dhead;	/* data bytes consumed, or skipped at the ring's end */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	/* sequence number of the last operation that the consumer has begun */
-	uint64_t doing;
+	uint64_t doing;	/* sequence number of the last begun operation */
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));	/* msg/coop.h */
 	uint64_t wrote;		/* msg/coop.h */
-	/* sequence number of the last operation that the consumer has ended */
-	uint64_t done;
-	uint64_t rejected;	/* that of the first rejected one; 0: none */
+	uint64_t done;	/* sequence number of the last ended operation */
+	uint64_t rejected; /* sequence number of the first rejected; 0: none */
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
@@ -149,21 +146,21 @@ static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 
 enum near_claim_state {
 	NEAR_CLAIM_FREE,
-	NEAR_CLAIM_TAKEN,	/* the sender is filling in its address */
+	NEAR_CLAIM_TAKEN,	/* the sender is writing its address */
 	NEAR_CLAIM_OPEN,
 	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
-	/* the receiver cannot reply to the sender, or has disconnected it */
+	/* the receiver cannot send to the sender, or has disconnected it */
 	NEAR_CLAIM_REJECTED,
 };
 
-/* TAKEN: the upper bits of the state are the sender's pid, or 0 if it is far */
+/* TAKEN: the upper bits are the sender's pid; 0: of another pid namespace */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
 /* The entry by which a sender attaches to the ring with the same index. */
 struct near_claim {
 	uint32_t state;
-	/* initial size class of the ring; if rejected: the last one */
+	/* size class of the ring: the initial one; if rejected, the last one */
 	uint32_t tier;
 	struct near_addr addr __attribute__((aligned(8)));
 } __attribute__((aligned(NEAR_LINE)));
@@ -180,14 +177,14 @@ struct near_segment {
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
 	int32_t table_fd;	/* of the region table; -1: no RMA */
-	uint32_t events;	/* NEAR_MAY_*: peers notify the owner of them */
+	uint32_t events;	/* accesses that peers report: NEAR_MAY_* */
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
-	/* bit w: a sender has set a bit of doorbell[w] */
+	/* bit w: doorbell[w] has a set bit */
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
-	/* sequence number of the current sleep, from 1; 0: no thread sleeps */
+	/* number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
 	int32_t wake_fd;	/* of the owner's wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
@@ -200,7 +197,7 @@ struct near_segment {
 #define NEAR_CLAIMS_PER_PAGE (NEAR_PAGE / sizeof(struct near_claim))
 
 /*
- * near_segment.adv: bits 0 to 7 are the size class for new rings whose index is
+ * near_segment.adv: bits 0 to 7 are the size class of new rings with an index
  * below the number in the upper bits. Other new rings have one page.
  */
 #define NEAR_ADV_BELOW 8
@@ -213,20 +210,18 @@ void near_page_assume(size_t bytes);
 
 /*
  * Ring size classes ("tiers"), in order of size. The first near_segment.growing
- * rings have address space for the largest class, others for the least only.
+ * rings have address space for the largest class; others have only one page.
  */
 #define NEAR_TIERS 8
 
 /* Returns the class of a ring that has one page of the system. */
 uint32_t near_tier_least(void);
-/* Returns the size of class tier < NEAR_TIERS, in pages of the system. */
+/* Returns the size of a class in pages of the system. tier < NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
 /* Returns the largest class of at most this number of pages, or the least. */
 uint32_t near_tier_fit(size_t pages);
-
 /* Returns the largest class that the ring with this index can have. */
 uint32_t near_tier_most(uint32_t growing, uint32_t index);
-
 /* Returns the size of a segment's file in bytes. */
 size_t near_segment_size(uint32_t growing);
 
@@ -243,7 +238,6 @@ struct near_place {
 /* Computes a ring's place. False: the ring cannot have this size class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
-
 /* Returns the most bytes that a segment allocates. budget: near_attr.memory. */
 size_t near_memory(size_t budget, uint32_t senders);
 
