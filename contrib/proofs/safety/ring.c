@@ -7,20 +7,28 @@
  * number of laps is covered. Pointers that the functions return are valid for
  * their length.
  *
- * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_consumed
+ * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_free
  * C: near/link/ring.h near_tx_gate near_rx_ready near_rx_data near_rx_release
  * C: near/link/ring.h near_rx_release_slot near_data_max near_lines
+ * C: near/link/ring.h near_tx_consumed
  * C: near/link/ring.c near_tx_init near_rx_init near_tx_reload near_tx_restart
  * C: near/link/ring.c near_rx_restart near_tx_slot_past
  * CBMC: --unwind 9 --object-bits 10
- * MUTANT slot-unmasked near/link/ring.h: s/(near_tx_reload\(tx\)\)\n\t\treturn NULL;\n\treturn &tx->slots\[tx->tail) & tx->mask/\1/
- * MUTANT head-trusted near/link/ring.c: s/return tx->tail - head > tx->mask \? NULL :\n\t *&tx->slots\[tx->tail & tx->mask\]/return tx->tail > head + tx->mask ? NULL : \&tx->slots[tx->tail - head]/
+ * MUTANT slot-unmasked near/link/ring.h: \
+ *   s/(near_tx_reload\(tx\)\)\n\t\treturn NULL;\n\treturn \
+ *   &tx->slots\[tx->tail) & tx->mask/\1/
+ * MUTANT past-unmasked near/link/ring.c: \
+ *   s/return &tx->slots\[tx->tail & tx->mask\]/return \&tx->slots[tx->tail]/
  * MUTANT length-unchecked near/link/ring.h: s/len > rx->dmax/0/
- * MUTANT restart-forgotten near/link/ring.h: s/rx->dhead = rx->dbase \+= rx->dsize;\n\t\tat = 0;/rx->dhead = rx->dbase += rx->dsize;/
- * MUTANT data-not-restarted near/link/ring.h: s/\*end \+= tx->dsize - at;\n\t\t\tat = 0;/*end += tx->dsize - at;/
+ * MUTANT restart-forgotten near/link/ring.h: \
+ *   s/rx->dhead = rx->dbase \+= rx->dsize;\n\t\tat = 0;/\
+ *   rx->dhead = rx->dbase += rx->dsize;/
+ * MUTANT data-not-restarted near/link/ring.h: \
+ *   s/\*end \+= tx->dsize - at;\n\t\t\tat = 0;/*end += tx->dsize - at;/
  * MUTANT base-kept near/link/ring.h: s/tx->dbase \+= tx->dsize;/;/
  * MUTANT lap-kept near/link/ring.h: s/rx->next = rx->slots;\n/\n/
- * MUTANT longest-too-long near/link/ring.c: s/return fits < max \? fits : max/return max/
+ * MUTANT longest-too-long near/link/ring.c: \
+ *   s/return fits < max \? fits : max/return max/
  */
 
 #include "rings.h"

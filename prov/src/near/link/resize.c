@@ -24,8 +24,7 @@ static void near_resize_post(struct near_peer *peer)
 	struct near_tx *tx = &peer->tx;
 	struct near_slot *slot = &tx->slots[tx->tail & tx->mask];
 
-	if (tx->tail - __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) >
-	    tx->mask)
+	if (!near_tx_free(tx))
 		return;
 	slot->resize.more = peer->resize.more;
 	near_tx_publish(tx, slot, (uint64_t)NEAR_KIND_RESIZE << NEAR_WORD_KIND);
@@ -117,9 +116,7 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
  */
 static bool near_tx_full(const struct near_tx *tx)
 {
-	return !tx->gated ||
-	       tx->tail - __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) >
-		       tx->mask;
+	return !tx->gated || !near_tx_free(tx);
 }
 
 int near_full(struct near_port *port, struct near_peer *peer)

@@ -96,13 +96,9 @@ bool near_tx_reload(struct near_tx *tx)
 
 struct near_slot *near_tx_slot_past(struct near_tx *tx)
 {
-	uint64_t head;
-
 	if (!tx->gated)
 		return near_tx_slot(tx);
-	if (tx->gated & ~NEAR_GATE_QUEUE)
+	if (tx->gated & ~NEAR_GATE_QUEUE || !near_tx_free(tx))
 		return NULL;
-	head = __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE);
-	return tx->tail - head > tx->mask ? NULL :
-	       &tx->slots[tx->tail & tx->mask];
+	return &tx->slots[tx->tail & tx->mask];
 }

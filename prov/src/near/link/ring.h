@@ -116,6 +116,13 @@ bool near_tx_reload(struct near_tx *tx);
 /* Returns near_tx_slot(), but ignores NEAR_GATE_QUEUE. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
+/* Loads near_ctl.head. True if a slot is free, even if a gate is closed. */
+static near_inline bool near_tx_free(const struct near_tx *tx)
+{
+	return tx->tail - __atomic_load_n(&tx->ctl->head, __ATOMIC_ACQUIRE) <=
+	       tx->mask;
+}
+
 /* Initializes tx for a peer that is not connected: no slot is ever free. */
 static inline void near_tx_none(struct near_tx *tx)
 {
