@@ -277,15 +277,12 @@ static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 /* Calls near_peer_fail() for failed peers. all: makes system calls, too. */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
-	struct near_link *link;
 	struct near_peer *peer;
 
-	for (link = port->peers.next; link != &port->peers; link = link->next) {
-		peer = near_container(link, struct near_peer, link);
+	near_list_each(peer, &port->peers, link)
 		if ((peer->segment && near_peer_ended(peer)) ||
 		    (all && near_peer_missed(port, peer)))
 			near_peer_fail(port, peer);
-	}
 }
 
 static bool near_port_check_due(const struct near_port *port, uint64_t now)

@@ -67,13 +67,12 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 {
 	const struct near_peer *peer;
-	const struct near_link *link;
 	pid_t pid[NEAR_SENDERS];
 	size_t count = 0, known = 1;
 
-	for (link = port->peers.next;
-	     link != &port->peers && count < NEAR_SENDERS; link = link->next) {
-		peer = near_container(link, struct near_peer, link);
+	near_list_each(peer, &port->peers, link) {
+		if (count == NEAR_SENDERS)
+			break;
 		if (peer->draining || peer->state == NEAR_PEER_GONE)
 			continue;
 		known += !!memcmp(&peer->addr, &port->addr,

@@ -219,12 +219,10 @@ void near_doorbell_ring(struct near_peer *peer)
 
 bool near_wakes_repeat(struct near_port *port)
 {
-	struct near_link *link;
 	struct near_peer *peer;
 	bool done = true;
 
-	for (link = port->peers.next; link != &port->peers; link = link->next) {
-		peer = near_container(link, struct near_peer, link);
+	near_list_each(peer, &port->peers, link) {
 		if (near_unlikely(peer->wake_due))
 			near_doorbell_ring(peer);
 		done = done && !peer->wake_due;
