@@ -61,8 +61,7 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 {
 	int ret = 0;
 
-	if (near_monitored(peer) || peer->draining ||
-	    peer->state == NEAR_PEER_GONE)
+	if (near_monitored(peer) || near_peer_failed(peer))
 		return 0;
 	if (!peer->needs_fdx)
 		ret = near_monitor_pid(port, peer);
@@ -93,7 +92,7 @@ void near_unmonitor(struct near_port *port, struct near_peer *peer)
 
 void near_peer_fail(struct near_port *port, struct near_peer *peer)
 {
-	if (peer->draining || peer->state == NEAR_PEER_GONE)
+	if (near_peer_failed(peer))
 		return;
 	peer->draining = true;
 	port->draining++;
@@ -315,7 +314,7 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 
 	if (near_port_check_due(port, now))
 		near_port_check(port, now);
-	return !peer->draining && peer->state != NEAR_PEER_GONE;
+	return !near_peer_failed(peer);
 }
 
 /*

@@ -73,7 +73,7 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 	near_list_each(peer, &port->peers, link) {
 		if (count == NEAR_SENDERS)
 			break;
-		if (peer->draining || peer->state == NEAR_PEER_GONE)
+		if (near_peer_failed(peer))
 			continue;
 		known += !!memcmp(&peer->addr, &port->addr,
 				  sizeof(peer->addr));

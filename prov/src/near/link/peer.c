@@ -410,7 +410,7 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	uint32_t growing;
 	int fd, ret;
 
-	if (peer->state == NEAR_PEER_GONE || peer->draining)
+	if (near_peer_failed(peer))
 		return -ECONNRESET;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		return -EHOSTUNREACH;

@@ -253,6 +253,12 @@ static inline void near_port_work(struct near_port *port,
 	near_port_added(port, NEAR_WORK_DUE);
 }
 
+/* True if a failure was detected: the peer is draining or gone. */
+static inline bool near_peer_failed(const struct near_peer *peer)
+{
+	return peer->draining || peer->state == NEAR_PEER_GONE;
+}
+
 /* Takes a reference, which near_peer_put() drops. */
 static near_inline void near_peer_hold(struct near_peer *peer)
 {
