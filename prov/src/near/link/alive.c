@@ -202,8 +202,9 @@ static bool near_wake_drain(struct near_port *port)
 void near_port_wake(struct near_port *port)
 {
 	port->armed = false;
-	if (port->wake[0] >= 0 && write(port->wake[1], "", 1) < 0)
-		return;		/* a full pipe wakes the threads, too */
+	/* a full pipe wakes the threads, too */
+	if (port->wake[0] >= 0)
+		(void)!write(port->wake[1], "", 1);
 }
 
 /* Handles the socket and readable pidfds. */
