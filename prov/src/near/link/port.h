@@ -6,32 +6,45 @@
 #define NEAR_LINK_PORT_H
 
 #include "near/link/list.h"
-#include "near/link/resize.h"
 #include "near/link/pool.h"
-#include "near/link/segment.h"
 #include "near/link/ring.h"
-#include "near/link/ring_budget.h"
+#include "near/link/segment.h"
 
-#define NEAR_TICK_POLLS 16	/* limit of polls between two ticks */
+#define NEAR_TICK_POLLS 16	/* most polls from a tick to the next */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two sweeps of the port */
-#define NEAR_ACTIVE_MIN 8	/* active rings that a sweep leaves active */
+#define NEAR_ACTIVE_MIN 8	/* rings that a sweep leaves active */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64	/* limit of slots that a poll reads from one ring */
+#define NEAR_RESIZE_FULL 4	/* times a ring must be full before a request */
 
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
 	NEAR_PEER_OPEN,		/* this port has a ring to send to the peer */
 	NEAR_PEER_CLOSED_OFF,	/* alive peer to which this port cannot send */
-	NEAR_PEER_GONE,		/* failed peer, after it was draining */
+	NEAR_PEER_GONE,		/* failed; no message is left to deliver */
 };
 
 /* File descriptors of the fd exchange; indices of near_peer.fd. */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
-	NEAR_FD_PIDFD,		/* stored in near_peer.pidfd instead */
+	NEAR_FD_PIDFD,		/* stored in near_peer.pidfd, not in fd */
 	NEAR_FD_TABLE,		/* region table; absent if the port has none */
 	NEAR_FD_KINDS
+};
+
+/* Resizes of a ring, at the sender: docs/near/design.md, *Resizing*. */
+struct near_resize {
+	uint64_t full_at;	/* near_tx.tail when `full` last grew */
+	uint32_t count;		/* resizes so far */
+	/* number of times that the ring was full since the last resize */
+	uint32_t full;
+	uint32_t backoff;	/* value of `full` that causes a request */
+	/* pending resize: message length that the ring must permit; 1: any */
+	uint32_t more;
+	uint8_t tier;		/* size class of the ring */
+	uint8_t most;		/* largest class that the ring can have */
+	bool posted;		/* RESIZE is published; its reply is pending */
 };
 
 /*
@@ -53,11 +66,11 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;	/* NULL: not connected */
 	int pidfd;		/* pidfd of the peer's process; -1: none */
-	bool exited;	/* see near_peer_exited() */
+	bool exited;	/* the process has exited, or its port was closed */
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
-	bool needs_fdx;	/* /proc does not give access to its descriptors */
-	bool rejected;	/* make no fd request: rejected, or this port closes */
+	bool needs_fdx;	/* /proc gives no access to the peer's descriptors */
+	bool rejected;	/* the peer rejects fd requests, or this port closes */
 	bool expected;		/* near_peer_expect() holds a reference */
 	int fd[NEAR_FD_KINDS];	/* from the fd exchange; -1: none */
 	uint64_t requested_ms;	/* time of last fd request, ms; 0: none */
@@ -69,7 +82,7 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	/* 1 + index of its claim, if memory for the rx ring is missing; or 0 */
+	/* 1 + index of a claim that lacks memory for its rx ring; 0: none */
 	uint32_t ring_due;
 	struct near_rx_op *coop_op;	/* cooperative copy, or NULL */
 	struct near_link waiting;	/* receives that wait for coop_op */
@@ -91,6 +104,15 @@ struct near_rx_ring {
 	uint32_t resizes;	/* number of resizes so far */
 	uint64_t delegs;	/* last stored near_ctl.done */
 	bool rejected;		/* near_ctl.rejected is set */
+};
+
+/* The ring budget, at the receiver: docs/near/design.md, *Ring sizes*. */
+struct near_budget {
+	uint32_t pages_max;	/* limit of all rings together, pages */
+	uint32_t growing;	/* number of rings that can exceed one page */
+	uint32_t peers;		/* number of peers, without the port itself */
+	uint32_t rings;		/* number of rx rings */
+	uint32_t extra;		/* pages of rx rings beyond the first */
 };
 
 /* Functions of msg/control.c that this layer (link/) calls. */
@@ -135,7 +157,7 @@ struct near_onesided {
 	 * must close the file descriptor.
 	 */
 	int (*share)(struct near_port *port, uint64_t key, uint64_t id);
-	/* Handles a reply to near_fdx_gpu_request(). Closes fd; -1: none. */
+	/* Handles a reply to near_fdx_gpu_request(). Owns fd; -1: none. */
 	void (*shared)(struct near_port *port, struct near_peer *peer,
 		       uint64_t id, int fd);
 	void (*close)(struct near_port *port);
@@ -152,7 +174,7 @@ struct near_port {
 	uint32_t tick_at;	/* value of polls at the next tick */
 	/* receiver of the last send; NULL if a slot arrived after the send */
 	const struct near_peer *run;
-	uint8_t work;		/* NEAR_WORK_*, for the lists of operations */
+	uint8_t work;		/* NEAR_WORK_* bits */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
 	/*
 	 * word in a peer's memory; if the word differs from poll_value, the
@@ -179,11 +201,11 @@ struct near_port {
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
 	const void *fanout;	/* buffer in the last near_tx_record() */
-	const struct near_peer *fanout_to;	/* its receiver */
-	uint32_t fanout_poll;			/* value of polls at the call */
+	const struct near_peer *fanout_to;	/* receiver in that call */
+	uint32_t fanout_poll;		/* value of polls in that call */
 	uint32_t large;		/* sum of near_peer.large */
-	size_t read_left;	/* bytes: near_read_left() */
-	uint32_t read_poll;	/* the poll for which read_left is valid */
+	size_t read_left;	/* bytes that single copy may still copy */
+	uint32_t read_poll;	/* value of polls for which that is valid */
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
 	struct near_rma *rma;
@@ -206,7 +228,7 @@ struct near_port {
 
 /* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
-/* operations wait for peers: polls only call near_onesided.advanced() */
+/* RMA operations wait for peers: polls only call near_onesided.advanced() */
 #define NEAR_WORK_WAITS 2u
 
 /* Makes *word the poll word. now: value that the caller loaded from *word. */
@@ -265,7 +287,7 @@ static near_inline void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
-/* near_peer_put(), inline for the common case that references remain. */
+/* Calls near_peer_put(), except in the common case that references remain. */
 static near_inline void near_peer_unhold(struct near_port *port,
 					 struct near_peer *peer)
 {
@@ -288,7 +310,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
-/* Repeats wakeups that failed for lack of a descriptor. False: failed again. */
+/* Repeats wakeups that lacked a file descriptor. False: some failed again. */
 bool near_wakes_repeat(struct near_port *port);
 /*
  * Takes (expected: true) or drops a reference, at most one per peer. The
@@ -297,6 +319,32 @@ bool near_wakes_repeat(struct near_port *port);
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
+
+/* resize.c: initializes `resize` for a new ring. */
+void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
+/*
+ * Must be called when the ring has no space. Continues a pending resize, or
+ * requests one if the ring was full often enough. Returns -EAGAIN: poll and
+ * retry; or -ECONNRESET: the peer has failed.
+ */
+int near_full(struct near_port *port, struct near_peer *peer);
+/* Requests a ring for messages of len bytes, if the backoff permits that. */
+void near_too_small(struct near_port *port, struct near_peer *peer,
+		    uint32_t len);
+
+/* ring_budget.c: initializes `budget`. bytes: near_attr.memory. */
+void near_budget_init(struct near_budget *budget, size_t bytes);
+/* Adds (more: 1) or subtracts (-1) a peer, unless it is the port itself. */
+void near_budget_peers(struct near_port *port, const struct near_addr *addr,
+		       int more);
+/* Adds (more: 1) or subtracts (-1) an rx ring with its present size. */
+void near_budget_rx_ring(struct near_port *port,
+			 const struct near_rx_ring *ring, int more);
+/* Sets near_segment.adv. Must be called after each change of port->budget. */
+void near_budget_advertise(struct near_port *port);
+/* Handles a RESIZE slot: resizes the ring and replies. `more` is unchecked. */
+void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
+			 uint32_t more);
 
 /*
  * fdx.c: requests the peer's descriptors, at most every 100 ms. Returns
