@@ -169,7 +169,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 
 /*
  * Calls near_peer_end() for each failed peer whose messages are all delivered.
- * Handles the doorbell first, because the claim of a failed peer may be new.
+ * Handles the doorbell first, because a failed peer may just have attached.
  */
 static void near_port_reap(struct near_port *port)
 {
@@ -179,7 +179,7 @@ static void near_port_reap(struct near_port *port)
 	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/* near_peer_end() may free the next peer, too: read it later */
+		/* near_peer_end() may free this peer and the next one */
 		near_peer_hold(peer);
 		if (peer->draining && near_peer_drained(port, peer))
 			near_peer_end(port, peer);

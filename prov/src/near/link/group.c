@@ -94,7 +94,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size)
 	return used + want <= limit + near_group_cache(dir, names);
 }
 
-/* Adds the group of directory dir if it has a limit; a huge one is none. */
+/* Adds the group of directory dir if it has a limit. */
 static void near_group_add(const char *dir, bool v2)
 {
 	int i = near_groups.count;
@@ -102,7 +102,7 @@ static void near_group_add(const char *dir, bool v2)
 
 	if (i == NEAR_GROUPS || strlen(dir) >= NEAR_GROUP_PATH ||
 	    !near_group_number(dir, near_group_names[v2].limit, &limit) ||
-	    limit > INT64_MAX / 2)
+	    limit > INT64_MAX / 2)	/* version 1: no limit */
 		return;
 	strcpy(near_groups.dir[i], dir);
 	near_groups.v2[i] = v2;

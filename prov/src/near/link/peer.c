@@ -194,7 +194,7 @@ static int near_wake(struct near_peer *peer)
 /*
  * Memory ordering: store buffering (memory-ordering.md, *Sleeping*). This
  * function sets doorbell bits, then loads `armed`. near_arm() stores `armed`,
- * then loads the doorbell.
+ * then loads the doorbell. Full barriers keep both in order.
  *
  * Clears `armed` only after near_wake(). If this process is killed in between,
  * the next sender writes another byte.
@@ -262,7 +262,7 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 	return -ENOSPC;
 }
 
-/* Computes a new ring's place: of the advertised size, if valid, or a page. */
+/* Computes a new ring's place. The size is the advertised one, or one page. */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -274,7 +274,7 @@ static void near_connect_place(const struct near_segment *segment,
 		near_place(growing, index, near_tier_least(), place);
 }
 
-/* Takes, fills in and opens a claim. fd: the segment's. Returns 0 or -errno. */
+/* Takes a claim, maps its ring, and opens the claim. Returns 0 or -errno. */
 static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 			     struct near_segment *segment, uint32_t growing,
 			     int fd)
@@ -339,7 +339,7 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Handles an error, and logs the peer's first. Returns near_connect()'s. */
+/* Logs the peer's first error. Returns the result of near_connect(). */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
@@ -382,12 +382,12 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* -ESRCH: no socket; if the peer exists, return the first error */
+	/* if an existing peer has no socket, return near_peer_open()'s error */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
-/* Returns -EAGAIN; or -ETIMEDOUT if the peer has waited port->timeout_ms. */
+/* Returns -EAGAIN or, after port->timeout_ms (0: never), -ETIMEDOUT. */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();

@@ -17,9 +17,9 @@
 #define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
 
 /*
- * barrier.c: begins to register this process for membarrier(2), unless that has
- * begun before. False: there is no membarrier. A short-lived thread registers
- * the process, because this may take 20 ms.
+ * barrier.c: begins to register this process for membarrier(2), in the first
+ * call of the process. False: there is no membarrier. A short-lived thread
+ * registers the process, because this may take 20 ms.
  */
 bool near_barrier_begin(void);
 /* True if this process is registered, so that membarrier acts on it. */
@@ -43,7 +43,7 @@ struct near_tx {
 	uint64_t tail;		/* number of published slots */
 	/* last loaded near_ctl.head; with a closed gate: that of a full ring */
 	uint64_t head;
-	uint64_t consumed;	/* lower bound of consumed slots */
+	uint64_t consumed;	/* number of slots consumed so far, or less */
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
@@ -70,7 +70,7 @@ struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
-	uint32_t quarter; /* head & quarter is 0 after each quarter */
+	uint32_t quarter; /* head & quarter: 0 after each quarter of a lap */
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
@@ -300,7 +300,7 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 
 /*
  * Releases the current slot, but not its data. Stores near_ctl.head after each
- * quarter of the ring: then a lap may end, too.
+ * quarter of the ring. A lap can end only then.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {

@@ -22,7 +22,7 @@ void near_rx_ring_activate(struct near_port *port, struct near_rx_ring *ring)
 	port->active[port->active_count++] = ring;
 }
 
-/* Removes a ring from port->active. The caller sets need_doorbell if needed. */
+/* Removes a ring from port->active. Does not set near_ctl.need_doorbell. */
 static void near_rx_ring_deactivate(struct near_port *port,
 				    struct near_rx_ring *ring)
 {
@@ -237,8 +237,8 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a ring whose sender has closed its claim or was killed. Discards the
- * messages of a peer that near has reported as failed before.
+ * Handles a ring whose sender has closed its claim or was killed. Discards its
+ * messages if near has reported the sender as failed before.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)

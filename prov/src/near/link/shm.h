@@ -82,7 +82,7 @@ struct near_slot {
 			uint64_t id;
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
-			uint32_t round;	/* number of the copy, see msg/coop.h */
+			uint32_t round;	/* number of the cooperative copy */
 		} coop;
 		struct {
 			/* length that the data ring must permit; 1: any */
@@ -123,7 +123,7 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
  * Control data at the start of each ring. The producer writes only `steps` and
- * `wrote`. A sequence number is the number of a delegated operation.
+ * `wrote`. Delegated operations have sequence numbers.
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
@@ -133,7 +133,7 @@ struct near_ctl {
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));	/* msg/coop.h */
-	uint64_t wrote;		/* msg/coop.h */
+	uint64_t wrote;		/* steps written: msg/coop.h */
 	uint64_t done;	/* sequence number of the last ended operation */
 	uint64_t rejected; /* sequence number of the first rejected; 0: none */
 } __attribute__((aligned(NEAR_LINE)));
@@ -153,7 +153,7 @@ enum near_claim_state {
 	NEAR_CLAIM_REJECTED,
 };
 
-/* TAKEN: the upper bits are the sender's pid; 0: of another pid namespace */
+/* TAKEN: the upper bits are the sender's pid; 0: in another pid namespace */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
@@ -177,7 +177,7 @@ struct near_segment {
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
 	int32_t table_fd;	/* of the region table; -1: no RMA */
-	uint32_t events;	/* accesses that peers report: NEAR_MAY_* */
+	uint32_t events;	/* NEAR_MAY_*: accesses that peers report */
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */

@@ -8,7 +8,7 @@
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* limit of a wait in near_rx_coop_stop(), ms */
+#define NEAR_STOP_MS 1000	/* longest wait until a peer's writes end, ms */
 
 /* bytes of large messages that a poll copies at most, in each direction */
 #define NEAR_STEP (512u << 10)
