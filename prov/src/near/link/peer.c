@@ -154,22 +154,22 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe, the file descriptor fd in its process. Returns a
- * file descriptor or a negative value. O_RDWR prevents SIGPIPE after the peer's
- * exit. near_peer_check_open() comes last, because another process might have
- * the peer's pid now.
+ * Opens the peer's wake pipe. Returns a file descriptor or a negative value.
+ * O_RDWR prevents SIGPIPE after the peer's exit. near_peer_check_open() comes
+ * last, because another process might have the peer's pid now.
  */
-static int near_peer_wake_fd(const struct near_peer *peer, int fd)
+static int near_peer_wake_fd(const struct near_peer *peer)
 {
 	struct stat st;
-	int ours = near_peer_open(peer, NEAR_FD_WAKE, fd, O_RDWR);
+	int fd = near_peer_open(peer, NEAR_FD_WAKE, peer->segment->wake_fd,
+				O_RDWR);
 
-	if (ours >= 0 && (fstat(ours, &st) || !S_ISFIFO(st.st_mode) ||
-			  !near_peer_check_open(peer))) {
-		close(ours);
+	if (fd >= 0 && (fstat(fd, &st) || !S_ISFIFO(st.st_mode) ||
+			!near_peer_check_open(peer))) {
+		close(fd);
 		return -1;
 	}
-	return ours;
+	return fd;
 }
 
 /* Writes a byte to the peer's wake pipe. Returns 0; negative: not opened. */
@@ -178,7 +178,7 @@ static int near_wake(struct near_peer *peer)
 	int fd = peer->wake_fd;
 
 	if (fd < 0)
-		fd = near_peer_wake_fd(peer, peer->segment->wake_fd);
+		fd = near_peer_wake_fd(peer);
 	if (fd < 0)
 		return fd;
 	/* a full pipe wakes the peer, too */
@@ -231,11 +231,10 @@ bool near_wakes_repeat(struct near_port *port)
 }
 
 /*
- * Takes a free claim and stores its index. pid: this process's, or 0 if the
- * receiver is far. Returns 0 or -errno; -ENOSPC: no claim is free.
+ * Takes a free claim. pid: this process's, or 0 if the receiver is far. Returns
+ * the claim's index or -errno; -ENOSPC: none is free.
  */
-static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
-		      uint32_t *index)
+static int near_claim(struct near_segment *segment, int fd, uint32_t pid)
 {
 	const off_t first = offsetof(struct near_segment, claim);
 	/* the claims before the file's first hole have memory already */
@@ -254,10 +253,8 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid,
 		if (__atomic_compare_exchange_n(
 			    &segment->claim[i].state, &state,
 			    NEAR_CLAIM_TAKEN | pid << NEAR_CLAIM_PID, false,
-			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-			*index = i;
-			return 0;
-		}
+			    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return (int)i;
 	}
 	return -ENOSPC;
 }
@@ -285,10 +282,10 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	void *ring;
 	int ret;
 
-	ret = near_claim(segment, fd, peer->far ? 0 : (uint32_t)port->addr.pid,
-			 &index);
-	if (ret)
+	ret = near_claim(segment, fd, peer->far ? 0 : (uint32_t)port->addr.pid);
+	if (ret < 0)
 		return ret;
+	index = (uint32_t)ret;
 	claim = &segment->claim[index];
 	near_connect_place(segment, growing, index, &place);
 	ret = near_segment_reserve(fd, place.offset, place.size);
