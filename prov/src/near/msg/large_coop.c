@@ -51,18 +51,18 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
-	bool good = ctl;
+	bool failed = !ctl;	/* the peer was disconnected */
 	int32_t n = 0;
 
-	while (good && *budget) {
+	while (!failed && *budget) {
 		n = near_coop_take(ctl, op->round, op->steps, true);
 		if (n < 0)
 			break;
-		good = near_tx_push(port, op, op->steps - 1 - n, budget);
-		op->wrote += good;
-		near_coop_wrote(ctl, op->round, op->wrote, !good);
+		failed = !near_tx_push(port, op, op->steps - 1 - n, budget);
+		op->wrote += !failed;
+		near_coop_wrote(ctl, op->round, op->wrote, failed);
 	}
-	if (!good || n < 0)
+	if (failed || n < 0)
 		near_tx_coop_finish(op);
 }
 

@@ -245,17 +245,17 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
 {
-	size_t stop = op->done + *budget, from = op->done;
+	size_t start = op->done, sent;
 
 	if (near_unlikely(op->device) && !near_tx_unload(port, op))
 		return false;
 	if (near_unlikely(op->failed))
 		return near_tx_give_up(port, op);
-	while (op->done < op->len && op->done < stop)
+	while (op->done < op->len && op->done - start < *budget)
 		if (!near_tx_frag(port, op))
 			break;
-	from = op->done - from;
-	*budget -= from < *budget ? from : *budget;
+	sent = op->done - start;
+	*budget -= sent < *budget ? sent : *budget;
 	if (op->done < op->len)
 		return false;
 	near_list_remove(&op->link);
