@@ -59,14 +59,15 @@ static bool near_pid_in_use(const struct near_peer *peer)
 
 int near_monitor(struct near_port *port, struct near_peer *peer)
 {
-	int ret = 0;
+	int ret;
 
 	if (near_monitored(peer) || near_peer_failed(peer))
 		return 0;
-	if (!peer->needs_fdx)
+	if (!peer->needs_fdx) {
 		ret = near_monitor_pid(port, peer);
-	if (!peer->needs_fdx)
-		return ret;
+		if (!peer->needs_fdx)	/* near_monitor_pid() may set it */
+			return ret;
+	}
 	ret = near_fdx_request(port, peer);
 	/* -ESRCH: the peer has no socket, but may exist, hidden by /proc */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?

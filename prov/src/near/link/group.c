@@ -61,13 +61,15 @@ static bool near_group_number(const char *dir, const char *name,
 /* Returns the number after `word` in the line that begins with it; 0: none. */
 static uint64_t near_group_line(const char *text, const char *word)
 {
+	const size_t len = strlen(word);
 	const char *at = text;
 
-	while (at && strncmp(at, word, strlen(word))) {
+	while (at && strncmp(at, word, len)) {
 		at = strchr(at, '\n');
-		at += !!at;
+		if (at)
+			at++;
 	}
-	return at ? strtoull(at + strlen(word), NULL, 10) : 0;
+	return at ? strtoull(at + len, NULL, 10) : 0;
 }
 
 /* Returns the size of the group's reclaimable page cache in bytes. */

@@ -58,6 +58,7 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	/* pid may be NULL, which qsort() does not accept */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
+	/* counts each other process once, and each unknown one */
 	for (i = 0; i < count; i++)
 		if (pid[i] != self && !(i && pid[i] && pid[i] == pid[i - 1]))
 			processes += near_oversub_needs(&ours, pid[i]);
