@@ -328,8 +328,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 		return -FI_ENOMEM;
 	cntr->domain = duo_domain_of(domain_fid);
 	LIST_INIT(&cntr->binds);
-	ret = duo_waiter_open(&cntr->waiter, attr->wait_obj,
-			      attr->wait_obj == FI_WAIT_FD);
+	ret = duo_waiter_open(&cntr->waiter, attr->wait_obj, false);
 	if (!ret && attr->wait_obj == FI_WAIT_FD)
 		ret = duo_waiter_add_timer(&cntr->waiter);
 	if (!ret)

@@ -15,7 +15,7 @@
 #include "obj/waiter.h"
 
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
-		    bool wanted)
+		    bool events)
 {
 	int ret;
 
@@ -27,7 +27,7 @@ int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 			 "FI_WAIT_FD\n", obj);
 		return -FI_ENOSYS;
 	}
-	if (!wanted)
+	if (!events)
 		return 0;
 	waiter->fd = epoll_create1(EPOLL_CLOEXEC);
 	waiter->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -65,8 +65,9 @@ int duo_waiter_add_timer(struct duo_waiter *waiter)
 {
 	waiter->timer_fd = timerfd_create(CLOCK_MONOTONIC,
 					  TFD_NONBLOCK | TFD_CLOEXEC);
-	return waiter->timer_fd < 0 ? -errno :
-				      duo_waiter_add(waiter, waiter->timer_fd);
+	if (waiter->timer_fd < 0)
+		return -errno;
+	return waiter->fd < 0 ? 0 : duo_waiter_add(waiter, waiter->timer_fd);
 }
 
 void duo_waiter_wake(const struct duo_waiter *waiter)
@@ -103,7 +104,7 @@ int duo_waiter_control(const struct duo_waiter *waiter, struct fid *fid,
 			return -FI_ENODATA;
 		if (!arg)
 			return -FI_EINVAL;
-		*(int *) arg = waiter->fd;
+		*(int *) arg = waiter->fd < 0 ? waiter->timer_fd : waiter->fd;
 		return 0;
 	case FI_GETWAITOBJ:
 		if (!arg)

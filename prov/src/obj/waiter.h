@@ -11,21 +11,21 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	/* epoll file descriptor; -1: none, threads poll between short sleeps */
+	/* epoll file descriptor; -1: no event wakes a thread */
 	int fd;
-	int event_fd, timer_fd;
+	int event_fd, timer_fd;		/* -1: none */
 };
 
 /*
- * Initializes the wait object. If `wanted`, also opens its epoll file
- * descriptor and its eventfd. Returns 0, -FI_ENOSYS if obj is not supported, or
- * another -errno.
+ * Initializes the wait object. If `events` is true, opens fd and event_fd.
+ * Returns 0, -FI_ENOSYS if obj is not supported, or another -errno.
  */
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
-		    bool wanted);
+		    bool events);
 void duo_waiter_close(struct duo_waiter *waiter);
 /* Adds fd as a source. Returns 0 or -errno; if fd is negative, only fd. */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
+/* Creates the timer and, if fd is open, adds it as a source. */
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
 /* Wakes the sleeping threads. Any thread may call this. */
