@@ -31,23 +31,6 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-DUO_NOINLINE void duo_cq_do_deferred(struct duo_cq *cq)
-{
-	if (cq->group->pending)
-		duo_cq_resolve(cq);
-	if (cq->group->lazy)
-		duo_cq_flush_lazy(cq);
-}
-
-/*
- * True if the group has deferred work: deferred receives, unresolved messages,
- * remainders that are ready to be posted, or planned scans of the registry.
- */
-DUO_INLINE bool duo_cq_has_deferred(const struct duo_cq *cq)
-{
-	return cq->group->pending | cq->group->lazy;
-}
-
 /*
  * True if an endpoint of the CQ has an empty AV. Any process may send to such
  * an endpoint over the core, so even an unused core must be polled.
@@ -146,9 +129,13 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (group->pending)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
-	if (duo_cq_has_deferred(cq))
-		duo_cq_do_deferred(cq);
-	if (!duo_cq_has_deferred(cq))
+	if (group->pending | group->lazy) {
+		if (group->pending)
+			duo_cq_resolve(cq);
+		if (group->lazy)
+			duo_cq_flush_lazy(cq);
+	}
+	if (!(group->pending | group->lazy))
 		cq->attention &= ~(uint32_t) DUO_CQ_DEFERRED;
 	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
 		duo_cq_core_active(cq);

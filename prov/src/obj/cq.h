@@ -26,7 +26,8 @@ struct duo_rx;
 /* bits of duo_cq.attention: reads must do more than poll near's rings */
 enum {
 	DUO_CQ_ENTRIES = 1, /* `ring` has entries, or `errs` has errors */
-	DUO_CQ_DEFERRED = 2, /* deferred work, see duo_ep_set_deferred() */
+	/* the group has work for polls: duo_group.pending or duo_group.lazy */
+	DUO_CQ_DEFERRED = 2,
 	/* the CQ does not use near, or fi_close() of an endpoint is running */
 	DUO_CQ_OTHERS = 4,
 };

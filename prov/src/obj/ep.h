@@ -222,7 +222,10 @@ void duo_cq_attend(struct duo_cq *cq);
 /* Makes the core used: docs/matching.md, "An unused core". */
 void duo_ep_use_core(struct duo_ep *ep);
 
-/* Makes reads of ep's CQs do deferred work: duo_cq_has_deferred() is true. */
+/*
+ * Makes the next read of each of the endpoint's CQs take the slow path. Must
+ * follow each increment of duo_group.pending or duo_group.lazy.
+ */
 static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
