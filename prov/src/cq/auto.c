@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+/*
+ * The thread of FI_PROGRESS_AUTO. Each of its polls takes the domain's lock.
+ */
+
 #include <poll.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/params.h"
 #include "base/proc.h"
-#include "cq/auto.h"
 #include "cq/cq.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -17,14 +20,14 @@
 /* interval between attempts to get the domain's lock, ms */
 #define DUO_AUTO_RETRY_MS 1
 
-/* domains that have a progress thread; the mutex protects the list */
+/* domains with a progress thread; the mutex protects the list */
 static pthread_mutex_t duo_auto_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 /*
- * Runs in a forked child, which has none of the parent's threads. Resets the
- * list, and the mutex, which a thread of the parent may have held.
+ * Resets list and mutex in a forked child. The child has none of the parent's
+ * threads, one of which may have held the mutex.
  */
 static void duo_auto_forked(void)
 {
@@ -110,7 +113,7 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	/* if pid is 0, or the parent's after a fork, no thread runs here */
+	/* 0: no thread was started; the parent's pid: this is a forked child */
 	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
@@ -119,8 +122,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends all threads, at exit or unload. They may still use the core until then:
- * this module depends on libfabric, so libfabric's destructors run later.
+ * Ends all threads when the process exits or unloads this module. Until then
+ * they may use the core: libfabric's destructors run later, because this module
+ * depends on libfabric.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

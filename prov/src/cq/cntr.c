@@ -16,9 +16,9 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of receives on both paths and of sends over near that this
- * binding counts. libfabric's shm counts its sends itself. err: the number of
- * failed operations instead of the successful ones.
+ * Returns the number of successful receives and sends that the endpoint counts
+ * for this binding, or of failed ones if `err` is true. Other objects count the
+ * other operations: docs/completions.md, "Counters".
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -48,8 +48,8 @@ static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 }
 
 /*
- * Reads the core's counter. Does nothing if the core's counter was never bound,
- * and so counts nothing: with FI_THREAD_COMPLETION, tcp would crash.
+ * Reads the core's counter, if it was ever bound: with FI_THREAD_COMPLETION,
+ * tcp crashes if an unbound counter is read.
  */
 static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 {
@@ -61,8 +61,8 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this poll of the counter must also read the core's counter, which
- * polls the core: at least every core_poll_interval-th time.
+ * True if this poll must read the core's counter, which polls the core. This is
+ * at least every core_poll_interval-th poll.
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -86,8 +86,7 @@ static void duo_cntr_progress(struct duo_cntr *cntr)
 
 	LIST_FOREACH(bind, &cntr->binds, cntr_link) {
 		if (bind->ep == ep)
-			/* the preceding iteration has polled this endpoint */
-			continue;
+			continue;	/* polled by the last iteration */
 		ep = bind->ep;
 		duo_ep_progress(ep);
 	}
@@ -109,10 +108,7 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/*
- * Returns the number of failures. Does not poll: uses the number of errors that
- * was last read from the core's counter.
- */
+/* Returns the number of errors at the last poll. Does not poll. */
 static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 {
 	uint64_t value;
@@ -124,8 +120,8 @@ static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 }
 
 /*
- * Adds `value` to own[err]. set: instead, changes own[err] such that a read of
- * the counter (err: of its errors) returns `value`.
+ * Adds `value` to the counter (err: to its number of errors). set: sets the
+ * counter to `value` instead.
  */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
@@ -170,10 +166,7 @@ static int duo_cntr_seterr(struct fid_cntr *cntr, uint64_t value)
 	return duo_cntr_put(cntr, value, true, true);
 }
 
-/*
- * Posts deferred receives, because no poll does so during the sleep. Needs the
- * domain's lock.
- */
+/* Posts all deferred receives: during a sleep, no poll posts them. */
 static void duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -182,7 +175,6 @@ static void duo_cntr_before_sleep(const struct duo_cntr *cntr)
 		duo_lazy_flush(bind->ep);
 }
 
-/* Makes a short sleep: no event wakes the threads that wait for a counter. */
 static void duo_cntr_sleep(struct duo_cntr *cntr)
 {
 	duo_lock(&cntr->domain->group.lock);
@@ -382,9 +374,8 @@ static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 }
 
 /*
- * Corrects own[], so that the start or end of a binding leaves the counter's
- * value unchanged. sign: -1: the binding starts, the endpoint's counts are
- * subtracted; 1: the binding ends, they are added.
+ * Adds the binding's counts to own[] (sign 1), or subtracts them (sign -1). The
+ * counter thus keeps its value when a binding ends or starts.
  */
 static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 {
@@ -394,44 +385,34 @@ static void duo_cntr_keep(struct duo_cntr_bind *bind, int sign)
 		bind->cntr->own[err] += sign * duo_cntr_bind_sum(bind, err);
 }
 
-/*
- * Moves the endpoint and its CQs to the domain's group, because reads of
- * counters take only the domain's lock. Needs all locks of the domain. Returns
- * 0 or -FI_ENOMEM.
- */
-static int duo_cntr_join(struct duo_ep *ep)
-{
-	int ret = ep->rx_cq ? duo_cq_join(ep->rx_cq) : 0;
-
-	return ret || !ep->tx_cq ? ret : duo_cq_join(ep->tx_cq);
-}
-
+/* Starts the binding. Needs all locks of the domain. Returns 0 or an error. */
 static int duo_cntr_attach(struct duo_cntr_bind *bind)
 {
 	struct duo_ep *ep = bind->ep;
-	int ret;
+	int ret = 0;
 
-	duo_domain_lock(ep->domain);
 	/* an endpoint has at most one counter per kind of operation */
-	if (duo_cntr_counts(ep, bind->flags)) {
-		duo_domain_unlock(ep->domain);
+	if (duo_cntr_counts(ep, bind->flags))
 		return -FI_EINVAL;
-	}
+	/* a read of the counter takes no lock but the domain's */
+	if (ep->rx_cq)
+		ret = duo_cq_join(ep->rx_cq);
+	if (!ret && ep->tx_cq)
+		ret = duo_cq_join(ep->tx_cq);
+	if (ret)
+		return ret;
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	ret = duo_cntr_join(ep);
-	if (!ret && duo_ep_enabled(ep))
+	if (duo_ep_enabled(ep))
 		ret = duo_cntr_bind_paths(bind);
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);
-	} else {
-		if (duo_ep_enabled(ep))
-			duo_cntr_keep(bind, -1);
-		atomic_fetch_add(&bind->cntr->refs, 1);
+		return ret;
 	}
-	duo_domain_unlock(ep->domain);
-	return ret;
+	duo_cntr_keep(bind, -1);
+	atomic_fetch_add(&bind->cntr->refs, 1);
+	return 0;
 }
 
 int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
@@ -448,7 +429,9 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 	if (!bind)
 		return -FI_ENOMEM;
 	*bind = (struct duo_cntr_bind) { cntr, ep, .flags = flags };
+	duo_domain_lock(ep->domain);
 	ret = duo_cntr_attach(bind);
+	duo_domain_unlock(ep->domain);
 	if (ret)
 		free(bind);
 	return ret;
@@ -459,11 +442,8 @@ int duo_cntr_bind_core(const struct duo_ep *ep)
 	const struct duo_cntr_bind *bind;
 	int ret = 0;
 
-	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
-		ret = duo_cntr_bind_one(bind);
-		if (ret)
-			break;
-	}
+	LIST_FOREACH(bind, &ep->cntrs, ep_link)
+		ret = ret ? ret : duo_cntr_bind_one(bind);
 	return ret;
 }
 

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Counters: docs/completions.md. Lock: the domain's. No cost on the data path
- * of messages.
- */
+/* Counters: docs/completions.md. Lock: the domain's. */
 #ifndef DUO_CQ_CNTR_H
 #define DUO_CQ_CNTR_H
 

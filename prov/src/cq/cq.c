@@ -17,15 +17,12 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* maximum number of reads from cq->ring, a ring of completions, per poll */
-#define DUO_RING_READS 128
-#define DUO_RING_SLOW 100 /* ms; if polls are further apart, each read polls */
+#define DUO_RING_READS 128	/* maximum of cq->ring_every */
+#define DUO_RING_SLOW 100 /* ms between polls that resets cq->ring_every */
 
 /*
- * Polls both paths although this read can take an entry from cq->ring:
- * otherwise a program that sends before each read might never poll. Each call
- * doubles the number of reads per poll, up to DUO_RING_READS. If the last call
- * was at least DUO_RING_SLOW ago, sets the number to 1 instead.
+ * Polls although cq->ring has entries, and computes when the next such poll is
+ * due: docs/completions.md, "Reads that poll although the ring has entries".
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -40,10 +37,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/*
- * Clears DUO_CQ_ENTRIES if the CQ is empty. Must follow each removal of an
- * entry or error.
- */
+/* Must follow each removal of an entry or error. */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))

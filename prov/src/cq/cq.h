@@ -4,9 +4,6 @@
 /*
  * Completion queues: docs/completions.md. Lock: the functions in fi_ops_cq take
  * the group's lock; all others need it.
- *
- * Cost: a read that finds nothing polls shared memory. It also polls the core
- * if duo_cq_core_wanted(), and at intervals.
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
@@ -52,8 +49,8 @@ DUO_INLINE bool duo_cq_core_busy(const struct duo_cq *cq)
 }
 
 /*
- * True if each poll also polls the core, because the CQ has a core poll budget,
- * or because more than local_busy polls in a row found no local event.
+ * True if each poll polls the core: the CQ has a core poll budget, or the last
+ * local_busy + 1 polls found no local event.
  */
 DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 {
@@ -73,12 +70,19 @@ void duo_ep_progress(const struct duo_ep *ep);
 ssize_t duo_cq_read_none(struct duo_cq *cq);
 /*
  * Yields the CPU if CPUs are oversubscribed and the last poll found no local
- * event: the process that sends the next message may need this CPU. Without
- * oversubscription, only unrelated processes would benefit. Releases the
- * group's lock during the yield; the caller must hold no other lock. Returns
- * -FI_EAGAIN.
+ * event: the sender of the next message may need this CPU. Returns -FI_EAGAIN.
+ * Releases the group's lock during the yield. The caller must hold no other
+ * lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq);
+
+/* auto.c: with FI_PROGRESS_AUTO, a thread polls the endpoints of a domain. */
+/* True if a domain opened with this info must have this thread. */
+bool duo_auto_needed(const struct fi_info *info);
+/* Starts the thread if it is needed. Returns 0 or an error, which is logged. */
+int duo_auto_start(struct duo_domain *domain, const struct fi_info *info);
+/* Ends the thread, if any. The domain must have no endpoints. */
+void duo_auto_stop(struct duo_domain *domain);
 
 /* wait.c */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj);

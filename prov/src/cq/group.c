@@ -6,10 +6,10 @@
 #include "transport/transport.h"
 
 /*
- * Sets cq_fid.ops to the table of calls for the mode of the group's lock. Other
- * threads may be reading ops, so this function stores ops only if it changes:
- * in fi_cq_open(), or when the CQ leaves a group with a single lock, where the
- * application serializes all calls.
+ * Sets cq_fid.ops to the table of calls for the mode of the group's lock. Does
+ * not store an equal value, because other threads may be reading ops. No other
+ * thread reads ops when it changes: the CQ is new, or was in a group with a
+ * single lock, whose calls the application serializes.
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Polls the local transport, and the core at intervals. Lock: the group's. */
+/* The polls of a CQ: docs/completions.md, "Polling". Lock: the group's. */
 
 #include <sched.h>
 #include <rdma/fi_errno.h>
@@ -17,10 +17,9 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* polls of a CQ without a local event, after which local polls become rare */
+/* number of polls without a local event, after which local polls are rare: */
 #define DUO_LOCAL_IDLE 1024
-/* rare local polls: one in this number of polls of the CQ */
-#define DUO_LOCAL_INTERVAL 8
+#define DUO_LOCAL_INTERVAL 8	/* one in every 8th poll of the CQ */
 #define DUO_OVERSUB_MS 200	/* ms between checks for oversubscribed CPUs */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
@@ -31,10 +30,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/*
- * True if an endpoint of the CQ has an empty AV. Any process may send to such
- * an endpoint over the core, so even an unused core must be polled.
- */
+/* True if an endpoint of the CQ has an empty AV: any process may then send. */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -45,10 +41,7 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 	return false;
 }
 
-/*
- * True if this poll must poll the core: docs/completions.md, "Polling". Reduces
- * the core poll budget by 1.
- */
+/* True if this poll must poll the core. Reduces the core poll budget by 1. */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
 	uint32_t budget = atomic_load_explicit(&cq->core_poll_budget,
@@ -64,7 +57,6 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 	return budget || !duo_cq_core_unused(cq) || duo_cq_has_no_peer(cq);
 }
 
-/* True if this poll must poll the local transport. */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
 	return cq->local_idle <= DUO_LOCAL_IDLE || !duo_cq_core_busy(cq) ||
@@ -73,9 +65,7 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 
 /*
  * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * endpoints' ports. Since then another CQ may have counted polls of the same
- * port. Therefore duo_near_passed() stops counting before the port's next tick,
- * so that no tick is skipped.
+ * endpoints' ports.
  */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
@@ -120,11 +110,6 @@ void duo_cq_progress(struct duo_cq *cq)
 	cq->core_skip++;
 	local = cq->peer && duo_cq_local_due(cq);
 	if (group->waits && !cq->clock_in--)
-		/*
-		 * Posts the oldest deferred receives and polls the core. This
-		 * precedes the local poll, because local messages might match
-		 * these receives first.
-		 */
 		duo_cq_age(cq);
 	if (group->pending)
 		duo_cq_resolve(cq);
@@ -152,7 +137,10 @@ void duo_ep_progress(const struct duo_ep *ep)
 		duo_cq_progress(ep->tx_cq);
 }
 
-/* Not for endpoints without a local side: the core does not yield either. */
+/*
+ * True if CPUs are oversubscribed for an endpoint with a local side. Endpoints
+ * without one use the core alone, which does not yield either.
+ */
 static bool duo_cq_check_oversub(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -168,7 +156,7 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if CPUs were oversubscribed at the last check, which it may repeat. */
+/* Returns the result of the last check, at most DUO_OVERSUB_MS old. */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();

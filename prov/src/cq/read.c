@@ -3,8 +3,8 @@
 
 /*
  * The fast path of fi_cq_read(): docs/objects.md, "Fast paths". Functions of
- * the slow path have the same arguments as their callers, so a read can call
- * them by tail calls, and saves no registers if it finds nothing.
+ * the slow path have the arguments of their callers. The compiler then makes
+ * tail calls, and a read that finds nothing saves no registers.
  */
 
 #include <rdma/fi_errno.h>
@@ -32,7 +32,10 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/* Polls active rings from *at on; NULL: none. Returns the number of events. */
+/*
+ * Polls the port's active rings from *at on; at is NULL: none. Returns the
+ * number of events.
+ */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -48,9 +51,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the active rings of ep's port from *ring on; NULL: all of them. Then
- * polls those of the endpoints that follow ep in the CQ. Events go to cq->sink.
- * Releases the group's lock. Returns the result of fi_cq_read().
+ * Polls the active rings of ep's port from *ring on; ring is NULL: all of them.
+ * Then polls those of the endpoints that follow ep in the CQ. Completions go to
+ * cq->sink. Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
@@ -76,10 +79,9 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Completes a read that has found a message in *ring. Tries to match the
- * message at once, and to write the completion directly to buf. Then polls the
- * remaining rings. Releases the group's lock. Returns the result of
- * fi_cq_read().
+ * Completes a read that has found a message in *ring. If the first posted
+ * receive matches, writes the completion to buf. Then polls the other active
+ * rings. Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

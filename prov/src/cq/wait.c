@@ -32,9 +32,9 @@ static bool duo_domain_peer_signals(const struct duo_domain *domain)
 }
 
 /*
- * Opens the wait object. With FI_WAIT_UNSPEC, only blocking reads use the wait
- * object, and it has a file descriptor only if the local transport can wake a
- * thread. Without a file descriptor, blocking reads poll between short sleeps.
+ * Opens the wait object. It has file descriptors with FI_WAIT_FD, and with
+ * FI_WAIT_UNSPEC if the local transport can wake a thread. Without them,
+ * blocking reads poll between short sleeps.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -42,7 +42,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* the core "none" has no events, so none can fail to wake a thread */
+	/* the core "none" has no events, so it need not wake a thread */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	return duo_waiter_open(&cq->waiter, wait_obj, wanted);
@@ -101,14 +101,9 @@ static int duo_cq_arm_core(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ's wait object: the next event then wakes a thread.
- * Needs the group's lock. Returns
- * - 0: all are armed
- * - -FI_EAGAIN: there are events already, or operations that only polls
- *   continue
- * - another error
- *
- * If the result is not 0, the next polls poll both paths.
+ * Arms all sources of the CQ's wait object. Needs the group's lock. Returns 0
+ * or an error; -FI_EAGAIN: there are events, or operations that only polls
+ * continue. After an error, the next polls poll both paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -153,15 +148,10 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep of this thread, or of the application (fi_trywait()).
- * Returns
- * - 0: new events wake all threads that sleep on the CQ
- * - -FI_EAGAIN: there are entries, events, deferred receives for which the core
- *   has no space, or operations or remainders that only polls continue
- * - another error
- *
- * If the result is not 0, the wait object stays readable: this thread may read
- * only some entries, and other sleeping threads must read the remaining ones.
+ * Prepares a sleep of this thread, or of the application (fi_trywait()):
+ * docs/completions.md, "Sleeping". Returns 0 or an error; -FI_EAGAIN: the
+ * thread must read the CQ. After an error, the wait object stays readable, so
+ * that it also wakes the other threads.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -205,8 +195,8 @@ void duo_waiter_pause(const struct duo_waiter *waiter)
 }
 
 /*
- * Sleeps until an event, or makes a short sleep if the CQ has no wait object
- * that wakes the thread. May return earlier, so the caller must read again.
+ * Sleeps until an event, or makes a short sleep if events cannot wake the
+ * thread. May also return without an event.
  */
 static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 {
@@ -220,8 +210,8 @@ static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 		ret = duo_cq_fall_asleep(cq);
 	}
 	/*
-	 * After the first -FI_EAGAIN in a row, the caller polls again at once.
-	 * After further ones, the thread pauses: near probably has unfinished
+	 * Returns at once after the first -FI_EAGAIN in a row, and makes a
+	 * short sleep after each further one: near probably has unfinished
 	 * operations, which only polls continue.
 	 */
 	if (!ret) {

@@ -11,13 +11,11 @@
 #include "base/proc.h"
 #include "obj/waiter.h"
 
-/* A blocking call polls for this time before it sleeps, ns. */
-#define DUO_SPIN_NS 50000
+#define DUO_SPIN_NS 50000 /* time of polling before the first sleep, ns */
 
-/* State of a blocking call. */
 struct duo_blocking {
-	/* start of the call; duration at the last duo_blocking_over(); ns */
-	uint64_t start, waited;
+	uint64_t start;		/* time of the call, ns */
+	uint64_t waited; /* time since `start` at duo_blocking_over(), ns */
 	int timeout;		/* ms; negative: no timeout */
 	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
 };
@@ -35,13 +33,13 @@ static inline bool duo_blocking_over(struct duo_blocking *call)
 	       call->waited >= (uint64_t) call->timeout * 1000000;
 }
 
-/* True if the call had lasted DUO_SPIN_NS at the last duo_blocking_over(). */
+/* True if the call has polled long enough, and may sleep. */
 static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 {
 	return call->waited >= DUO_SPIN_NS;
 }
 
-/* Makes a short sleep. If the wait object is FI_WAIT_YIELD, yields the CPU. */
+/* Makes a short sleep; with FI_WAIT_YIELD, yields the CPU instead. */
 void duo_waiter_pause(const struct duo_waiter *waiter);
 
 #endif /* DUO_CQ_WAIT_H */
