@@ -28,10 +28,7 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/*
- * Returns the size of a type in bytes, also of types that only cores have. 0:
- * unknown type.
- */
+/* Returns the size of a type of near or of a core, bytes; 0: unknown type. */
 static size_t duo_type_size(enum fi_datatype type)
 {
 	switch (type) {
@@ -99,7 +96,7 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 		.local = duo_iocs_bytes(local, mine, size),
 		.compare = duo_iocs_bytes(with, compare, size),
 		.result = duo_iocs_bytes(to, result, size),
-		/* near does not have values beyond 8 bits, such as FI_NOOP */
+		/* larger values, such as FI_NOOP, are unknown to near */
 		.op = (uint8_t) duo_min((size_t) msg->op, NEAR_OP_COUNT),
 		.type = (uint8_t) duo_min((size_t) msg->datatype, NEAR_TYPES),
 		.data = msg->data,
@@ -165,8 +162,8 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 }
 
 /*
- * The struct fi_msg_atomic and the flags of a call that has neither argument.
- * Use the caller's dest, datatype and op, or ep_fid, datatype and at.
+ * The struct fi_msg_atomic and the flags of a call that has no such arguments.
+ * The macros use the caller's variables ep_fid, dest, datatype, op and at.
  */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \

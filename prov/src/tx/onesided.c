@@ -23,8 +23,8 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * If messages and RMA must be in order, warns once that later messages do not
- * wait for op, which the core executes, because near has rejected it with ret.
+ * Warns once if the endpoint must keep the order of messages and RMA. The core
+ * executes op, because near has rejected op with the error ret.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -57,10 +57,10 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 }
 
 /*
- * True if near can execute op. Calls duo_onesided_several() if op has several
- * remote buffers. False for an atomic if the core does not execute atomics by
- * the CPU (duo_traits.cpu_atomics), and for a write to persistent memory, which
- * near cannot flush, if the core can execute it.
+ * True if near can execute op. False for
+ * - all operations from the first one with several remote buffers on
+ * - a write to persistent memory, which near cannot flush, if there is a core
+ * - an atomic, if the core does not execute atomics with the target's CPU
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
 			     uint64_t flags)
@@ -94,9 +94,8 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns the NEAR_RMA_* flags of an operation. order: the endpoint's
- * FI_ORDER_*. Order among RMA and atomics needs no flag: near keeps the order
- * of the calls.
+ * Returns the NEAR_RMA_* flags of an operation. order: the endpoint's orders
+ * FI_ORDER_*. near always executes RMA and atomics in the order of the calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -140,9 +139,9 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion, not the call, must report near's error: memory that is
- * not mapped (-FI_EFAULT), or a rejection by the target, if no core can execute
- * the operation instead.
+ * True if a completion, not the call, must report near's error: a buffer is not
+ * mapped (-FI_EFAULT), or the target has rejected an operation that no core can
+ * execute.
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Sends. Descriptors are the core's; a local transport uses them only to
- * recognize device memory.
- */
+/* Sends; see send.h. */
 
 #include <rdma/fi_errno.h>
 
@@ -14,42 +11,24 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path again, because the route has changed. Releases the group's
- * lock first, and takes it again if the new path is local.
- */
-DUO_NOINLINE struct duo_route duo_tx_route_again(struct duo_ep *ep,
-						 fi_addr_t dest)
-{
-	struct duo_route to;
-
-	do {
-		duo_unlock(&ep->group->lock);
-		to = duo_route(ep, dest);
-		if (to.path != FI_DUO_LOCAL)
-			break;
-		duo_group_lock(&ep->group);
-	} while (!duo_route_still_local(ep, dest, &to));
-	return to;
-}
-
-/*
- * Chooses the path of a send. If the path is local, takes the group's lock and
- * reads the route again, unless the application serializes its calls. Returns 0
- * or the error of duo_route_error().
+ * Chooses the path of a send. If the path is local, takes the group's lock.
+ * Another thread may change the route before this thread has the lock. Returns
+ * 0 or the error of duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
 {
-	*to = duo_route(ep, dest);
-	if (to->path == FI_DUO_LOCAL) {
+	for (;;) {
+		*to = duo_route(ep, dest);
+		if (to->path != FI_DUO_LOCAL)
+			return to->ep ? 0 : duo_route_error(ep, dest);
 		if (!ep->domain->group.lock.on)
 			return 0;
 		duo_group_lock(&ep->group);
-		if (duo_route_still_local(ep, dest, to))
+		if (near_likely(duo_route_still_local(ep, dest, to)))
 			return 0;
-		*to = duo_tx_route_again(ep, dest);
+		duo_unlock(&ep->group->lock);
 	}
-	return to->ep ? 0 : duo_route_error(ep, dest);
 }
 
 /* Adds len to a statistic; of concurrent additions, one may get lost. */
@@ -159,7 +138,8 @@ DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {
 	bool local = to->path == FI_DUO_LOCAL;
-	void **desc = local && !ep->domain->device ? NULL : send->desc;
+	/* descriptors are the core's; libfabric's shm needs none */
+	void **desc = local ? NULL : send->desc;
 
 	if (local && ep->near)
 		return duo_near_send(ep->near, send, to->addr);

@@ -35,7 +35,6 @@ static inline uint64_t duo_tx_core_flags(const struct duo_ep *ep,
 	return ep->path_ep[FI_DUO_LOCAL] ? flags & ~FI_MORE : flags;
 }
 
-/* Calls of fi_msg(3) and fi_tagged(3). */
 ssize_t duo_sendv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
 		  size_t count, fi_addr_t dest, void *context);
 ssize_t duo_sendmsg(struct fid_ep *ep_fid, const struct fi_msg *msg,
@@ -46,7 +45,7 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
-/* Sends one buffer. No struct, so that the fast path needs no stack. */
+/* Sends one buffer. Arguments in registers: the fast path needs no stack. */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
