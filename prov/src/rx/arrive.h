@@ -3,9 +3,8 @@
 
 /*
  * Local messages. A local transport calls duo_arrival_match() for each message.
- * It then fills and completes the receive, or, if none matches, queues the
- * message by duo_arrival_queue(). Lock: the group's. Cost: the test of the
- * oldest receive is inline.
+ * It then fills and completes the receive. If none matches, it queues the
+ * message by duo_arrival_queue(). Lock: the group's.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -40,9 +39,8 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed source. A buffer that names
- * this source now blocks no receive, because the core never fills it. So this
- * function calls duo_lazy_unblock().
+ * Makes the source with this peer index a confirmed source. Unblocks receives:
+ * buffers that name this source block none any more.
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -56,15 +54,14 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 /* Removes a local message from the queue or list that belongs to its state. */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Starts to receive the waiting message msg into the buffers of rx, a receive
- * in no queue. Copies rx to msg, because the transport refers to msg, and frees
- * rx. False: no memory; rx has ended with an error, and msg is unchanged.
+ * Starts to receive the waiting message msg into the buffers of rx, which must
+ * be in no queue. Copies rx to msg, to which the transport refers, and frees
+ * rx. False: no memory; rx has ended with FI_ENOMEM, and msg still waits.
  */
 bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
 /*
- * Calls duo_multi_resume(). Then, if there are unresolved messages, or it is
- * time for a planned scan of the registry, scans the registry and matches the
- * unresolved messages.
+ * Calls duo_multi_resume(). If there are unresolved messages, or a planned scan
+ * of the registry is due, then scans the registry and matches these messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Implements duo_up.known(). */
@@ -77,8 +74,8 @@ void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local path. src: the sender. Not a struct: loads
- * from it would wait for the caller's stores.
+ * Completes a receive over the local path. src: the sender. The arguments are
+ * no struct: loads from it would wait for the caller's stores.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

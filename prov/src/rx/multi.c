@@ -32,9 +32,8 @@ static void duo_multi_free(struct duo_rx *owner)
 }
 
 /*
- * Returns a closed buffer without sub-receives to the application: writes a
- * completion with FI_MULTI_RECV, or an error if the buffer was canceled. Frees
- * owner.
+ * Returns a closed buffer without sub-receives to the application, by a
+ * completion with FI_MULTI_RECV or the error FI_ECANCELED. Frees owner.
  */
 static void duo_multi_release(struct duo_rx *owner)
 {
@@ -68,7 +67,7 @@ void duo_multi_abort(struct duo_rx *owner)
 }
 
 /*
- * Sets FI_MULTI_RECV in the last completion of a buffer: this flag returns the
+ * Sets FI_MULTI_RECV in the last completion of a buffer, which returns the
  * buffer to the application. If the buffer was canceled, or its receives have
  * no completions, duo_multi_release() returns the buffer instead.
  */
@@ -114,8 +113,8 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 
 /*
  * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, in no queue. NULL: the buffer is closed; if it was open, it had
- * too little space, or there was no receive entry.
+ * remainder, in no queue. If too little space is left, or there is no receive
+ * entry, closes the buffer. NULL: the buffer is closed.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -138,11 +137,7 @@ static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 	return rest;
 }
 
-/*
- * True if messages over the core may fill the buffer. Then later receives must
- * not be on the core: the buffer's next remainder is posted to the core after
- * them, so the core would match them first.
- */
+/* True if messages over the core may fill the buffer. */
 static bool duo_multi_core_may(const struct duo_rx *owner)
 {
 	return !owner->local_only &&
@@ -202,7 +197,7 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 	if (rx->on_core)
 		return duo_multi_take_back(rx, msg_size);
 	rest = duo_multi_cut(rx, msg_size);
-	/* the same places, found without a search */
+	/* rest gets the places of rx in the queue and in the deferred list */
 	if (rest) {
 		duo_match_post_before(match, rx, rest);
 		duo_lazy_add_before(rx, rest);
@@ -213,10 +208,9 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Posts the remainder rx to the core; if the core rejects rx, closes the buffer
- * and frees rx. Usually all receives that were posted before the buffer are
- * already on the core. If duo_lazy_readmit() has deferred one of them that
- * overlaps with rx, or that blocks rx by now, defers rx behind it.
+ * Posts the remainder rx to the core. Defers rx instead if duo_lazy_readmit()
+ * has deferred an earlier receive that the core must get first. If the core
+ * rejects rx, closes the buffer and frees rx.
  */
 static void duo_multi_to_core(struct duo_rx *rx)
 {
@@ -234,21 +228,17 @@ static void duo_multi_to_core(struct duo_rx *rx)
 	}
 }
 
-/*
- * True if an unexpected message matches the remainder rx. This message must be
- * received before later messages.
- */
+/* True if an unexpected message matches the remainder rx. */
 static bool duo_multi_awaited(const struct duo_rx *rx)
 {
 	return duo_match_unexp(&rx->ep->match[DUO_MSG], &rx->want);
 }
 
 /*
- * True if the core must get no receives at the end of rx, because
- * - fi_close() is running, or
- * - this is a recall of rx: a local message may match the next remainder, or
- * - this is a recall by duo_lazy_readmit(), perhaps of another receive:
- *   duo_lazy_readmit() may still have to defer earlier receives
+ * True if the core must get no receives when rx ends, because
+ * - fi_close() is running
+ * - this is a recall of rx: a local message may match the next remainder
+ * - duo_lazy_readmit() is running, and may still have to defer earlier receives
  */
 static bool duo_multi_must_wait(const struct duo_rx *rx)
 {
@@ -288,26 +278,19 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 
 	if (rest)
 		duo_multi_post_remainder(rx, rest);
-	/* reads `open` now, because duo_multi_done() may free the owner */
-	open = rx->owner->open;
+	open = rx->owner->open;	/* duo_multi_done() may free the owner */
 	duo_multi_done(rx, entry, src);
 	if (!open)
 		duo_multi_post_blocked(rx);
 }
 
-/*
- * Handles the core's error for the remainder rx. Closes the buffer, because the
- * core does not report how many bytes it has written.
- */
+/* Closes the buffer: the core does not report how many bytes it has written. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {
 	struct duo_ep *ep = rx->ep;
 
-	/*
-	 * FI_ECANCELED: fi_close() of the core's endpoint has canceled rx. A
-	 * receive that ofi_duo recalls does not get here (core/read.c).
-	 */
+	/* by fi_close() of the core's endpoint: recalls do not get here */
 	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {
@@ -410,12 +393,6 @@ ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv)
 	return ret;
 }
 
-static void duo_multi_cancel_owner(struct duo_rx *owner)
-{
-	owner->canceled = true;
-	duo_multi_close(owner);
-}
-
 ssize_t duo_multi_cancel(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -427,7 +404,8 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 		duo_match_unpost(&ep->match[DUO_MSG], rx);
 		duo_lazy_drop(rx);
 	}
-	duo_multi_cancel_owner(rx->owner);
+	rx->owner->canceled = true;
+	duo_multi_close(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
 		/* the core has matched rx: rx's end drops its reference */
 		return 0;
@@ -455,6 +433,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
 	/* the core has matched the remainder; its end drops its reference */
-	duo_multi_cancel_owner(owner);
+	owner->canceled = true;
+	duo_multi_close(owner);
 	return 0;
 }

@@ -35,10 +35,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
  */
 void duo_multi_resume(struct duo_ep *ep);
 
-/*
- * True if the core must not get rx yet, because an earlier open buffer or an
- * earlier blocked receive could match the same message.
- */
+/* True if the core must not get rx yet: docs/matching.md, "Order". */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes the remainder rx from the posted queue, for a local message of
@@ -58,10 +55,7 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
-/*
- * Drops a sub-receive's reference to its buffer. The last drop releases the
- * buffer.
- */
+/* Drops a sub-receive's reference to its buffer; the last releases it. */
 void duo_multi_end(struct duo_rx *owner);
 /* Closes the buffer of a failed remainder, and drops its reference. */
 void duo_multi_abort(struct duo_rx *owner);

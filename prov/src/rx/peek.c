@@ -9,7 +9,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Same as duo_recv_start(), but discards the message: without buffers. */
+/* Starts to discard the message rx: receives it into no buffer. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = {
@@ -52,9 +52,8 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek, or the receive of a claimed message, to the core. Passes
- * source and tag in either case, because tcp compares both even if the message
- * is claimed.
+ * Passes a peek, or the receive of a claimed message, to the core. tcp compares
+ * source and tag in either case.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)

@@ -63,17 +63,14 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
-	/*
-	 * if the peek that has claimed rx (FI_PEEK | FI_CLAIM) had several
-	 * buffers, frees the second entry, which has these buffers
-	 */
+	/* the peek that has claimed rx may have had several buffers */
 	if (rx->count > 1)
 		duo_rx_strip(&rx->ep->pool, rx);
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		/* for sub-receives, duo_multi_done() tests owner->wanted */
+		/* duo_multi_done() tests owner->wanted instead */
 		rx->wanted = DUO_RX_UNWANTED;
 	}
 	/* FI_PEEK | FI_DISCARD: the peek has a completion, the discard none */
@@ -82,9 +79,8 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 }
 
 /*
- * If a multi-receive buffer blocks rx, puts rx into the posted queue as a
- * blocked receive and returns true. Otherwise returns false, and the caller
- * must post rx.
+ * True if rx is a blocked receive, and now in the posted queue. False: the
+ * caller must post rx.
  */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
@@ -109,11 +105,10 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Posts rx to the core, or queues rx as blocked. If no path can deliver a
- * message (the source has exited, or is not local and the core carries no
- * data), ends rx with FI_ECONNRESET. Returns 0; on an error, frees rx and
- * returns the error. final: the core cannot cancel rx, so local messages must
- * not match it while it is on the core.
+ * Posts rx to the core, or queues rx as blocked. If the source has exited, or
+ * can send over no path, ends rx with FI_ECONNRESET. Returns 0; or an error,
+ * and has freed rx. final: the core cannot cancel rx, so rx must not join the
+ * posted queue, where local messages could match it.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -144,14 +139,8 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 }
 
 /*
- * Defers rx. Monitors the process of the source. final: the core cannot cancel
- * rx, so the core never gets rx.
- *
- * An unused core becomes used
- * - at once, if rx is a wildcard: any process may send
- * - later, if rx names a source, which is probably local: duo_ep_age() waits
- *   until the list has had receives for DUO_UNUSED_US. all_us = 0 restarts this
- *   time when rx joins an empty list.
+ * Defers rx, and monitors the process of its source. final: the core cannot
+ * cancel rx, and so never gets rx.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -161,6 +150,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			duo_ep_use_core(ep);
 	} else {
 		duo_map_monitor(ep, addr);
+		/* restarts the time after which duo_ep_age() uses the core */
 		if (duo_cq_core_unused(ep->rx_cq) && !ep->lazy.count)
 			ep->lazy.all_us = 0;
 	}
@@ -169,8 +159,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Implements duo_recv_place(). due: if `when` is DUO_RECV_NOW, the next poll,
- * not this call, posts rx to the core.
+ * Implements duo_recv_place(). due: the next poll, not this call, posts a
+ * receive with DUO_RECV_NOW to the core.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
@@ -211,27 +201,6 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
 }
 
-/* Handles a valid receive call with any flags. Returns 0 or an error. */
-static ssize_t duo_recv_search(struct duo_ep *ep, const struct duo_recv *recv)
-{
-	struct duo_rx *rx;
-
-	if (!TAILQ_EMPTY(&ep->rx.unresolved))
-		duo_arrival_resolve(ep);
-	if (!TAILQ_EMPTY(&ep->multi.ready))
-		duo_multi_resume(ep);
-	if (recv->flags & FI_MULTI_RECV)
-		return duo_multi_recv(ep, recv);
-	if (recv->flags & FI_PEEK)
-		return duo_recv_peek(ep, recv);
-	if (recv->flags & FI_CLAIM)
-		return duo_recv_claim(ep, recv);
-	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
-	return rx ? duo_recv_start(rx, recv) :
-		    duo_recv_post(ep, recv, duo_recv_when(ep, &recv->want),
-				  false);
-}
-
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
 static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
@@ -259,9 +228,25 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 DUO_NOINLINE ssize_t duo_recv_slow(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
+	struct duo_rx *rx;
 	int ret = duo_recv_check(ep, recv);
 
-	return ret ? ret : duo_recv_search(ep, recv);
+	if (ret)
+		return ret;
+	if (!TAILQ_EMPTY(&ep->rx.unresolved))
+		duo_arrival_resolve(ep);
+	if (!TAILQ_EMPTY(&ep->multi.ready))
+		duo_multi_resume(ep);
+	if (recv->flags & FI_MULTI_RECV)
+		return duo_multi_recv(ep, recv);
+	if (recv->flags & FI_PEEK)
+		return duo_recv_peek(ep, recv);
+	if (recv->flags & FI_CLAIM)
+		return duo_recv_claim(ep, recv);
+	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
+	return rx ? duo_recv_start(rx, recv) :
+		    duo_recv_post(ep, recv, duo_recv_when(ep, &recv->want),
+				  false);
 }
 
 static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
@@ -302,9 +287,8 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if duo_recv_one() may post the receive without duo_recv_slow(). With
- * DUO_RECV_NOW, the next poll then posts the receive to the core: conditions in
- * docs/matching.md, "At the next poll".
+ * True if duo_recv_one() need not call duo_recv_slow(). With DUO_RECV_NOW, the
+ * conditions are those of docs/matching.md, "At the next poll".
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -319,7 +303,7 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/* Handles a call with one buffer. Inline: arguments stay in registers. */
+/* Handles a call with one buffer. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)
@@ -432,10 +416,6 @@ ssize_t duo_ep_cancel(fid_t fid, void *context)
 	int kind;
 
 	duo_group_lock(&ep->group);
-	/*
-	 * if a program cancels and reposts a receive again and again, no
-	 * receive waits as long as DUO_UNUSED_US
-	 */
 	duo_ep_use_core(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT && !rx; kind++)
 		rx = duo_match_context(&ep->match[kind], context);

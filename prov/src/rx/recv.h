@@ -5,9 +5,6 @@
  * Receives. Each receive is in ofi_duo's posted queue, except those that only
  * the core can complete. core/post.h decides when the core gets the receive.
  * Lock: the application's calls take the group's lock; other functions need it.
- *
- * Cost: 100 instructions for one buffer without an unexpected message, plus the
- * core's post if the core gets the receive.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -29,7 +26,7 @@ struct duo_recv {
 	struct duo_rx *multi;	/* owner entry; NULL: not a sub-receive */
 };
 
-/* The application's calls: fi_msg(3), fi_tagged(3) and fi_cancel(3). */
+/* The application's calls. */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context);
 ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
