@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory blocks for payloads of unexpected messages. Sizes are powers of two.
- * The number of blocks has no limit: with a limit, correct MPI programs could
- * hang. Lock: the group's.
+ * Memory blocks for payloads of unexpected messages. Their number has no limit:
+ * with a limit, correct MPI programs could hang. Lock: the group's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -12,7 +11,7 @@
 #include <stddef.h>
 
 #define DUO_BLOCKS_KEEP (64 << 20)
-#define DUO_BLOCK_SIZES 10	/* number of sizes: 64 bytes to 32 KiB */
+#define DUO_BLOCK_SIZES 10	/* powers of two, 64 bytes to 32 KiB */
 
 struct duo_block;
 

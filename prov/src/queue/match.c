@@ -171,8 +171,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 
 /*
  * Searches a list, linked by key_link, for the first receive that matches a
- * message with this source and tag. Stores this receive in *best if *best is
- * NULL or is a receive that was posted later. Otherwise *best does not change.
+ * message with this source and tag. Stores the receive in *best, unless *best
+ * already has an earlier one.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

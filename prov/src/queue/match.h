@@ -2,21 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The posted and the unexpected queue of each kind of receives, see
+ * The posted and the unexpected queue of each kind of receives: "The queues" in
  * docs/matching.md. Lock: the group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
- * source and tag. The unexpected queue has a second index, by tag alone, for
- * receives from any source. The first search of a long posted queue turns its
- * index on; the removal of its last receive turns the index off. The indexes of
- * the unexpected queue stay on.
+ * source and tag, of 64 KiB. The unexpected queue has a second index, by tag
+ * alone, for receives from any source. An empty posted queue turns its index
+ * off. Without memory for an index, searches are linear.
  *
  * The hash leaves out the tag bits of `mask`. If a receive ignores other bits,
  * duo_match_learn() adds these bits to `mask`, up to a limit. Above the limit,
  * the receive is in the list `wild`, which each search also reads, and its
  * search for an unexpected message is linear.
- *
- * Cost: 64 KiB per index. Without memory for an index, searches are linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -72,16 +69,12 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx into the posted queue directly before `posted`, with the same
- * order number. If `posted` is in a list of the index, inserts rx there, too.
- * So rx must have the source, tag and ignored bits of `posted`.
+ * Inserts rx into the posted queue directly before `posted`, with its order
+ * number. rx must have the source, tag and ignored bits of `posted`.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/*
- * Puts rx back into the posted queue, at its old place: rx->seq orders the
- * queue. Cost: a walk through the queue.
- */
+/* Puts rx back to its old place in the posted queue, found by rx->seq. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);

@@ -126,8 +126,6 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 	size_t space = entry->err_data_size;
 	int path;
 
-	if (!err && !errs->overrun)
-		return -2;
 	if (!err) {
 		/* once overrun, a CQ stays overrun: fi_cq(3) */
 		*entry = (struct fi_cq_err_entry) {

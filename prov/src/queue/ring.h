@@ -2,11 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A CQ's ring of completions, and its list of errors, which are read in the
- * order in which both were written (duo_err.place). A full ring doubles its
- * size. If there is no memory for this, the completion is lost, and the CQ
- * reports FI_EOVERRUN from then on. Lock: the group's. Cost: a cache line per
- * slot.
+ * A CQ's ring of completions, and its list of errors: docs/completions.md. One
+ * cache line per slot. Lock: the group's.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -163,7 +160,7 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 
 /*
  * Gates or ungates the ring. A gated ring appears full, so new entries take the
- * slow path, which wakes sleeping threads, or drops entries of a hidden CQ.
+ * slow path. It wakes sleeping threads, or drops the entries of a hidden CQ.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
@@ -202,10 +199,7 @@ static inline void *duo_ring_read_one(struct duo_ring *ring,
 	return duo_entry_write(buf, format, &slot->entry);
 }
 
-/*
- * Moves up to `count` entries to buf, and their sources to src, if src is not
- * NULL. Returns the number of entries moved.
- */
+/* Moves up to `count` entries. Returns the number of entries moved. */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
@@ -242,10 +236,10 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 }
 
 /*
- * Moves the first error to *entry, and returns its duo_err.path. Returns -1 and
- * FI_EOVERRUN in *entry if the list is empty, but errs->overrun is set; -2: no
- * error. Copies err_data to the array that the caller has set in *entry
- * (fi_cq_readerr(3)), otherwise to `data`, which has DUO_ERR_DATA_MAX bytes.
+ * Moves the first error to *entry, and returns its duo_err.path. If the list is
+ * empty, stores FI_EOVERRUN: errs->overrun must then be set. Copies err_data to
+ * the array that the caller has set in *entry (fi_cq_readerr(3)), otherwise to
+ * `data`, which has DUO_ERR_DATA_MAX bytes.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

@@ -2,15 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A receive entry. Its state shows its use. A receive with several buffers has
- * a second entry, which lists the buffers. Entries never move, so the context
- * in a completion of the core can be compared with their addresses (ranges.h).
- * Only memory limits their number, up to about 2^30: with a lower limit,
- * correct MPI programs could hang.
- *
- * Cost: 256 bytes per entry from its first use on, and an mmap() per range of
- * entries. The core writes the first of the four cache lines. A local match
- * uses the last two. Lock: the group's.
+ * Receive entries: "Objects and lifetimes" in docs/objects.md. Only memory
+ * limits their number: with a lower limit, correct MPI programs could hang. The
+ * core writes the first of the four cache lines of an entry. A local match uses
+ * the last two. Lock: the group's.
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -47,11 +42,7 @@ enum duo_rx_state {
 	DUO_RX_PEEK,	/* FI_PEEK that the core has not completed */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
-	/*
-	 * local message that a later poll matches, because
-	 * - its source had no fi_addr when it arrived
-	 * - or it arrived while there were such messages, or during fi_close()
-	 */
+	/* unresolved message; local message that arrived during fi_close() */
 	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
@@ -79,7 +70,6 @@ enum duo_rx_kind {
 	DUO_KIND_COUNT
 };
 
-/* Whether a receive has a completion, and where its buffers may be. */
 enum duo_rx_wanted {
 	DUO_RX_UNWANTED,	/* no completion */
 	DUO_RX_WANTED,		/* a completion */
@@ -103,9 +93,8 @@ struct duo_near_msg {
 	struct near_rndv rndv;
 	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
-	 * The receive, a sub-receive, has ended, but is not reported yet:
-	 * sub-receives with messages of one peer are reported in the order in
-	 * which they started
+	 * the receive is a sub-receive and has ended, but an earlier one with a
+	 * message of this peer must be reported first
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -127,12 +116,11 @@ struct duo_rx_buffers {
 };
 
 struct duo_rx {
-	/*
-	 * core_ctx must be the first member: the core reports its address,
-	 * which duo_cq_rx() takes as that of the entry. While the receive is on
-	 * the core, no other member of the union is valid.
-	 */
 	union {
+		/*
+		 * receive on the core; must be first, because duo_cq_rx() takes
+		 * its address as that of the entry
+		 */
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
@@ -218,10 +206,7 @@ static_assert(offsetof(struct duo_rx, arrival) +
 
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
-/*
- * Inserts rx into a list, linked by `field`: before the first entry with the
- * same kind and a higher seq, otherwise at the end.
- */
+/* Inserts rx into a list, linked by `field`, in the order of rx->seq. */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
 	\
@@ -256,7 +241,6 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 	rx->state = state;
 }
 
-/* Initializes an empty pool. Memory is mapped when an entry is first needed. */
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
 /* Makes the next `count` allocations of entries succeed. False: no memory. */
