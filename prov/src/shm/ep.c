@@ -20,17 +20,15 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-#define DUO_SHM_DRAIN 64	/* reads of shm's CQ before fi_close() */
+/* polls of shm before fi_close(), which drops shm's queued operations */
+#define DUO_SHM_DRAIN 64
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
 
 static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
 
-/*
- * Returns the reason why shm cannot be used; NULL: it can. The structures of
- * fi_peer(3) differ between versions.
- */
+/* Returns the reason why shm cannot be used; NULL: it can. */
 static const char *duo_shm_excluded(void)
 {
 	const char *env = getenv("FI_PROVIDER");
@@ -40,6 +38,7 @@ static const char *duo_shm_excluded(void)
 	env = getenv("FI_HOOK");
 	if (env && *env)
 		return "hooks (FI_HOOK) cannot forward peer objects";
+	/* the structures of fi_peer(3) differ between versions */
 	if (fi_version() != DUO_FI_VERSION)
 		return "libfabric's shm is of another version than ofi_duo was "
 		       "built for";
@@ -66,9 +65,8 @@ static struct fi_info *duo_shm_hints(void)
 }
 
 /*
- * Warns that fi_getinfo() has returned no shm provider. The error does not tell
- * the reason, so the warning has the probable one: /dev/shm is too small. The
- * provider requires 16 MiB of /dev/shm per CPU.
+ * Warns that fi_getinfo() has returned no shm provider. The most probable
+ * reason: /dev/shm is too small.
  */
 static void duo_shm_warn_missing(int ret)
 {
@@ -228,7 +226,7 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* here shm writes to pages that are not allocated yet: see shm.h */
+	/* here shm writes to pages that are not allocated yet: region.c */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }
@@ -319,7 +317,6 @@ static int duo_shm_peer_enable(struct duo_ep *ep)
 	return ret ? ret : duo_shm_enable(ep);
 }
 
-/* Polls shm before fi_close(), because a close drops queued operations. */
 static void duo_shm_peer_drain(struct duo_ep *ep)
 {
 	int i;

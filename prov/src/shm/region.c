@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The shared memory files of shm, which are called regions: names, space,
- * connections to peers, and removal after failures of processes. shm does not
- * allocate the pages of a region: if /dev/shm lacks space for a page, access to
- * the page raises SIGBUS.
+ * The shared memory files of shm, called regions: names, space, connections to
+ * peers, and removal after failures of processes. shm does not allocate the
+ * pages of a region: if /dev/shm lacks space for a page, access to the page
+ * raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -103,9 +103,9 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes regions of this user's exited processes, by the pids in the regions'
- * names. If no region remains, resets the registry's count of endpoints. dir:
- * file descriptor of the user's registry directory.
+ * Removes the regions of this user's exited processes, whose pids the names of
+ * the regions contain. If no region remains, resets the registry's count of
+ * endpoints.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -191,8 +191,8 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Tests whether a peer's region can be mapped. Returns 0 or -errno. shm cannot
- * handle a failure at the first send: docs/registry.md, *Mapping*.
+ * Maps a peer's region as a test: shm cannot handle a failure at the first
+ * send (docs/registry.md, "Mapping"). Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -248,9 +248,8 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV. Returns the peer's index; FI_ADDR_NOTAVAIL: not
- * possible, for the reason that is stored in *reason. Rejects endpoints of this
- * process, whose regions shm might read after they have been unmapped.
+ * Inserts a peer into shm's AV: duo_transport.connect(). Rejects endpoints of
+ * this process, whose regions shm might read after they have been unmapped.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -272,7 +271,6 @@ fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 	return index;
 }
 
-/* True if the peer's region exists. */
 bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 {
 	char path[sizeof(DUO_DEV_SHM "/") + DUO_TRANSPORT_NAME_MAX];
@@ -282,10 +280,7 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 	return !access(path, F_OK);
 }
 
-/*
- * True if this thread's CPUs are oversubscribed. Assumes that each endpoint is
- * a process that may run only on these CPUs.
- */
+/* Assumes that each endpoint is a process on this thread's CPUs. */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, endpoints ? endpoints - 1 : 0);

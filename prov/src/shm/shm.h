@@ -3,11 +3,8 @@
 
 /*
  * An endpoint's local side over libfabric's shm, a peer provider (fi_peer(3)):
- * shm calls ofi_duo to match messages and to write completions. ep.c opens
- * shm's objects, srx.c has the functions that shm calls, region.c handles
- * shared memory.
- *
- * Lock: the domain's; shm takes none. Cost: 16 MiB of /dev/shm per endpoint.
+ * shm calls ofi_duo to match messages and to write completions. Lock: the
+ * domain's; shm takes none. Cost: 16 MiB of /dev/shm per endpoint.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -34,7 +31,6 @@
 
 struct duo_cntr;
 
-/* Each endpoint has its own AV of shm, with space for 256 peers. */
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
@@ -49,12 +45,9 @@ struct duo_shm {
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno.
- * After -FI_ENOSPC the caller must not use the endpoint, only close it.
- *
- * Other files in /dev/shm may have taken the space since duo_shm_check_space();
- * this user's endpoints have not (duo_transport.exclusive_start). If shm writes
- * to a page without space before this call, SIGBUS ends the process.
+ * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno;
+ * -FI_ENOSPC: other files have taken the space since duo_shm_check_space().
+ * After an error, the caller must close the endpoint.
  */
 int duo_shm_allocate(const char *name);
 /* Sets shm's fields of *pub, with a random region name. Returns 0 or -errno. */

@@ -3,15 +3,8 @@
 
 /*
  * Functions that shm calls while ofi_duo polls shm or sends over shm, under the
- * domain's lock: see fi_peer(3).
- *
- * shm 2.0 to 2.6 cannot truncate or discard a message: it may read from NULL,
- * loop forever, or write into the peer's region. So a message that is longer
- * than its receive, or that is discarded, goes to a bounce buffer.
- *
- * A message is unresolved if its sender has no fi_addr in ep->map, but may be
- * in the AV. duo_arrival_resolve() searches for the fi_addr and matches the
- * message.
+ * domain's lock: see fi_peer(3). A message that is discarded, or is longer than
+ * its receive, goes to a bounce buffer: docs/matching.md, "Truncation".
  */
 
 #include <stdlib.h>
@@ -102,9 +95,8 @@ static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * Stores in *entry a new entry for an unexpected or unresolved message. Returns
- * - -FI_ENOENT: shm then keeps the message, and passes the entry to
- *   duo_arrival_queue()
- * - -FI_ENOMEM: there is no entry, and the message is lost
+ * -FI_ENOENT: shm keeps the message, and passes the entry to
+ * duo_arrival_queue(). -FI_ENOMEM: there is no entry, and the message is lost.
  */
 static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct fi_peer_match_attr *attr,
@@ -143,11 +135,7 @@ static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/*
-	 * To keep the order, messages after an unresolved one become
-	 * unresolved, too. During fi_close() all messages become unresolved. If
-	 * fi_close() fails, a later poll matches them.
-	 */
+	/* docs/matching.md, "Unresolved messages" */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -192,7 +180,7 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 
 /*
  * Updates the peer indexes in messages from unknown senders. shm calls this
- * after it has inserted a peer into its AV, because the peer may be the sender.
+ * function after it has inserted a peer, which may be one of these senders.
  */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
@@ -222,10 +210,6 @@ static struct fi_ops_srx_owner duo_shm_srx_owner_ops = {
 	.free_entry = duo_shm_free_entry,
 };
 
-/*
- * Implements duo_transport.start(). Calls malloc() first, because the later
- * steps cannot be undone.
- */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	const struct fi_ops_srx_peer *ops = rx->ep->peer_srx.peer_ops;
@@ -272,10 +256,7 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/*
- * Handles shm's completions. A receive's context is its duo_rx, whose entry shm
- * frees afterwards. Returns 0.
- */
+/* A receive's context is its duo_rx, which shm frees after this call. */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -375,9 +356,9 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm and returns the number of events. shm loses messages for which
- * there is no receive entry. So if too few entries are free, returns 1 and does
- * not poll; senders then get -FI_EAGAIN.
+ * Polls shm and returns the number of events. Does not poll if too few receive
+ * entries are free, because shm would lose messages; senders then get
+ * -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
