@@ -18,7 +18,7 @@
 #include "transport/transport.h"
 
 #define DUO_RING_READS 128	/* maximum of cq->ring_every */
-#define DUO_RING_SLOW 100 /* ms between polls that resets cq->ring_every */
+#define DUO_RING_SLOW 100 /* ms since the last call, resets cq->ring_every */
 
 /*
  * Polls although cq->ring has entries, and computes when the next such poll is
@@ -46,7 +46,7 @@ static inline void duo_cq_entry_read(struct duo_cq *cq)
 	cq->attention &= ~(uint32_t) DUO_CQ_ENTRIES;
 }
 
-/* Releases the group's lock and returns ret, for tail calls. */
+/* Releases the group's lock. Returns ret, so that callers make tail calls. */
 DUO_INLINE ssize_t duo_cq_unlock(struct duo_cq *cq, ssize_t ret)
 {
 	return duo_unlock_last(&cq->group->lock, ret);

@@ -31,7 +31,7 @@ const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 /* read.c, read_locked.c, read_single.c */
 extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
-/* Puts the CQ into its own group, or the domain's: duo_domain_splits(). */
+/* Puts a new CQ into its own group, or into the domain's. */
 void duo_cq_group(struct duo_cq *cq);
 /* Closes the CQ's own group, if any. Needs all locks of the domain. */
 void duo_cq_ungroup(struct duo_cq *cq);

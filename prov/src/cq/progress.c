@@ -17,9 +17,10 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* number of polls without a local event, after which local polls are rare: */
+/* number of polls without a local event, after which local polls are rare */
 #define DUO_LOCAL_IDLE 1024
-#define DUO_LOCAL_INTERVAL 8	/* one in every 8th poll of the CQ */
+/* interval of rare local polls: in every 8th poll of the CQ */
+#define DUO_LOCAL_INTERVAL 8
 #define DUO_OVERSUB_MS 200	/* ms between checks for oversubscribed CPUs */
 
 DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
@@ -30,7 +31,7 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* True if an endpoint of the CQ has an empty AV: any process may then send. */
+/* True if an endpoint's AV is empty: any process may then use the core. */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;

@@ -99,11 +99,7 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	return ret;
 }
 
-/*
- * Executes a peek: reports an unexpected message, which no posted receive
- * matches (docs/matching.md, I2), or passes the peek to the core, or reports
- * FI_ENOMSG if the core cannot have a message.
- */
+/* Executes a peek: docs/matching.md, "Peeks". */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;

@@ -5,9 +5,6 @@
  * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
  * DUO_TO_CORE: then the caller must pass it to the core, without a lock. Keys,
  * addresses and descriptors are the core's.
- *
- * Cost: 280 instructions inline for a small write, read or fetch-and-add. Other
- * operations take one or two more function calls.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -21,7 +18,7 @@
 #include "transport/near/near_ep.h"
 #include "tx/send.h"
 
-/* return value of functions below: the core must execute the operation */
+/* return value: the caller must pass the operation to the core */
 #define DUO_TO_CORE 1
 /* near_rma_args.verb for several remote buffers, which near cannot handle */
 #define DUO_SEVERAL NEAR_VERBS
@@ -33,7 +30,6 @@ extern struct fi_ops_atomic duo_atomic_ops;
  * Checks the address of an operation that near cannot execute. Returns
  * - DUO_TO_CORE: the address is valid
  * - -FI_EINVAL: dest is not in the AV, or the core carries no data
- *   (duo_traits.carries_nothing)
  * - -FI_EOPBADSTATE: the endpoint is not enabled
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
@@ -81,17 +77,14 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must follow each operation of the core. Counts it if ret, the core's result,
- * is 0. Renews the core poll budget. Returns ret.
+ * Must follow each operation of the core. Counts the operation if the core's
+ * result, ret, is 0. Renews the core poll budget. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
 {
-	ops += FI_DUO_CORE;
-	if (!ret && !ep->domain->group.lock.on)
-		++*ops;
-	else if (!ret)
-		__atomic_fetch_add(ops, 1, __ATOMIC_RELAXED);
+	if (!ret)
+		duo_tx_count(ep, &ops[FI_DUO_CORE]);
 	duo_tx_core_called(ep);
 	return ret;
 }

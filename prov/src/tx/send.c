@@ -31,7 +31,7 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	}
 }
 
-/* Adds len to a statistic; of concurrent additions, one may get lost. */
+/* Adds len to a statistic. One of two concurrent additions may get lost. */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
@@ -56,11 +56,8 @@ DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 		duo_unlock(&ep->group->lock);
 		return ret;
 	}
-	if (!ret && !ep->domain->group.lock.on) {
-		core->tx_msgs++;
-		core->tx_bytes += len;
-	} else if (!ret) {
-		__atomic_fetch_add(&core->tx_msgs, 1, __ATOMIC_RELAXED);
+	if (!ret) {
+		duo_tx_count(ep, &core->tx_msgs);
 		duo_tx_add(&core->tx_bytes, len);
 	}
 	duo_tx_core_called(ep);
