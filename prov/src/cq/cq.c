@@ -18,7 +18,8 @@
 #include "transport/transport.h"
 
 #define DUO_RING_READS 128	/* maximum of cq->ring_every */
-#define DUO_RING_SLOW 100 /* ms since the last call, resets cq->ring_every */
+/* ms; if the last such poll is older, cq->ring_every starts at 1 again */
+#define DUO_RING_SLOW 100
 
 /*
  * Polls although cq->ring has entries, and computes when the next such poll is
@@ -37,7 +38,7 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Must follow each removal of an entry or error. */
+/* Updates cq->attention. Must follow each removal of an entry or error. */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))

@@ -42,7 +42,7 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* the core "none" has no events, so it need not wake a thread */
+	/* the core of the provider near has no events that must wake threads */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	return duo_waiter_open(&cq->waiter, wait_obj, wanted);
@@ -53,7 +53,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* the core "none" has no file descriptor, and stores -1 */
+	/* the core of the provider near has no file descriptor: -1 */
 	return ret || fd < 0 ? ret : duo_waiter_add(&cq->waiter, fd);
 }
 

@@ -69,8 +69,8 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx into the posted queue directly before `posted`, with its order
- * number. rx must have the source, tag and ignored bits of `posted`.
+ * Inserts rx directly before `posted` into the posted queue, with the order
+ * number of `posted`. Both must have the same source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);

@@ -59,8 +59,8 @@ struct duo_sink {
 };
 
 /*
- * Implements duo_entry_write() for the other formats, whose entries are
- * prefixes of fi_cq_tagged_entry.
+ * Implements duo_entry_write() for all formats but FI_CQ_FORMAT_TAGGED. Their
+ * entries are prefixes of fi_cq_tagged_entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)

@@ -124,7 +124,7 @@ struct duo_rx {
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		/* message over near: in place of peer.context and all after */
+		/* message over near: replaces peer.context and all behind it */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
@@ -177,7 +177,7 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* new local message, for ep->rx.unresolved */
+			/* new local message: will be unresolved */
 			bool unresolved : 1;
 			bool bounced : 1;
 			/* number of buffers; above 1: see rx->more */
@@ -206,7 +206,10 @@ static_assert(offsetof(struct duo_rx, arrival) +
 
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
-/* Inserts rx into a list, linked by `field`, in the order of rx->seq. */
+/*
+ * Inserts rx into a list, linked by `field`: before the first entry of the same
+ * kind with a higher seq, otherwise at the end.
+ */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
 	\

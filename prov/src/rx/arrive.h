@@ -64,7 +64,7 @@ bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
  * of the registry is due, then scans the registry and matches these messages.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Implements duo_up.known(). */
+/* Implements duo_up.known(): messages with a changed source match again. */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 
 /* Slow path of duo_arrival_done_at(). May change *entry. */

@@ -254,7 +254,7 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
 		ep->group->pending++;
 		duo_ep_set_deferred(ep);
-		/* only polls post remainders, and those of either CQ do */
+		/* sleeping threads must poll: only polls post remainders */
 		duo_ep_wake_sleepers(ep);
 	} else if (duo_multi_must_wait(rx)) {
 		duo_multi_defer(rest);
@@ -290,7 +290,7 @@ void duo_multi_core_failed(struct duo_rx *rx,
 {
 	struct duo_ep *ep = rx->ep;
 
-	/* by fi_close() of the core's endpoint: recalls do not get here */
+	/* fi_close() has canceled rx: recalled receives do not get here */
 	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {
@@ -407,7 +407,7 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	rx->owner->canceled = true;
 	duo_multi_close(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		/* the core has matched rx: rx's end drops its reference */
+		/* the core completes rx, which then drops the reference */
 		return 0;
 	duo_multi_end(rx->owner);
 	duo_rx_release(&ep->pool, rx);
@@ -432,7 +432,7 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
-	/* the core has matched the remainder; its end drops its reference */
+	/* the core completes the remainder, which drops the reference */
 	owner->canceled = true;
 	duo_multi_close(owner);
 	return 0;

@@ -150,7 +150,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			duo_ep_use_core(ep);
 	} else {
 		duo_map_monitor(ep, addr);
-		/* restarts the time after which duo_ep_age() uses the core */
+		/* restarts the time until duo_ep_age() ends the unused state */
 		if (duo_cq_core_unused(ep->rx_cq) && !ep->lazy.count)
 			ep->lazy.all_us = 0;
 	}
@@ -159,8 +159,8 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Implements duo_recv_place(). due: the next poll, not this call, posts a
- * receive with DUO_RECV_NOW to the core.
+ * Posts rx to ofi_duo's queue, the core, or both, as `when` requires. due: the
+ * next poll, not this call, posts a receive with DUO_RECV_NOW to the core.
  */
 DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 			    enum duo_rx_kind kind, const struct duo_want *want,
