@@ -90,16 +90,6 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 	return ret;
 }
 
-/* Arms the core's CQ. Returns 0, -FI_EAGAIN (there are events), or an error. */
-static int duo_cq_arm_core(struct duo_cq *cq)
-{
-	struct fid *core = &cq->path_cq[FI_DUO_CORE]->fid;
-
-	return cq->core_signals ?
-	       fi_trywait(cq->domain->fabric->path_fabric[FI_DUO_CORE], &core,
-			  1) : 0;
-}
-
 /*
  * Arms all sources of the CQ's wait object. Needs the group's lock. Returns 0
  * or an error; -FI_EAGAIN: there are events, or operations that only polls
@@ -107,6 +97,8 @@ static int duo_cq_arm_core(struct duo_cq *cq)
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
+	const struct duo_fabric *fabric = cq->domain->fabric;
+	struct fid *core = &cq->path_cq[FI_DUO_CORE]->fid;
 	struct duo_ep *ep;
 	int ret = 0;
 
@@ -116,8 +108,8 @@ static int duo_cq_arm(struct duo_cq *cq)
 		     ep = duo_cq_next_ep(cq, ep))
 			ret = cq->peer->arm(ep);
 	}
-	if (!ret)
-		ret = duo_cq_arm_core(cq);
+	if (!ret && cq->core_signals)
+		ret = fi_trywait(fabric->path_fabric[FI_DUO_CORE], &core, 1);
 	if (!ret && cq->waiter.timer_fd >= 0)
 		ret = duo_waiter_set_timer(&cq->waiter);
 	if (!ret)
