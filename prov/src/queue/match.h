@@ -24,8 +24,7 @@
 #define DUO_BUCKETS 4096
 
 struct duo_index {
-	/* array of DUO_BUCKETS lists; NULL: not allocated yet */
-	struct duo_rx_list *bucket;
+	struct duo_rx_list *bucket; /* DUO_BUCKETS lists; NULL: not allocated */
 	bool on;
 };
 

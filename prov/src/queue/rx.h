@@ -76,7 +76,7 @@ enum duo_rx_wanted {
 	DUO_RX_WANTED_DEVICE,	/* a completion; buffers may be device memory */
 };
 
-/* Until when ofi_duo does not post a receive to the core (core/lazy.h). */
+/* How long ofi_duo delays the post of a receive to the core (core/lazy.h). */
 enum duo_rx_lazy {
 	DUO_LAZY_NONE,		/* neither deferred nor blocked */
 	DUO_LAZY_DUE,		/* until the next poll */
@@ -251,8 +251,8 @@ bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Adds an entry to an empty free list. False: no memory; logs the failure. */
 bool duo_rx_pool_refill(struct duo_rx_pool *pool);
 /*
- * Adds a second entry, which must be reserved, to rx for `count` buffers, at
- * least 2. Returns the list of buffers, which the caller must write.
+ * Adds a second entry to rx, for `count` buffers (at least 2). The caller must
+ * have reserved the entry, and must write the list that this function returns.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);

@@ -55,13 +55,13 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
  * Starts to receive the waiting message msg into the buffers of rx, which must
- * be in no queue. Copies rx to msg, to which the transport refers, and frees
- * rx. False: no memory; rx has ended with FI_ENOMEM, and msg still waits.
+ * be in no queue. Copies rx to the entry msg, which the transport uses, and
+ * frees rx. False: no memory; rx has ended with FI_ENOMEM, and msg still waits.
  */
 bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
 /*
- * Calls duo_multi_resume(). If there are unresolved messages, or a planned scan
- * of the registry is due, then scans the registry and matches these messages.
+ * Calls duo_multi_resume(). Then scans the registry and matches the unresolved
+ * messages, if there are any, or if a planned scan is due.
  */
 void duo_arrival_resolve(struct duo_ep *ep);
 /* Implements duo_up.known(): messages with a changed source match again. */
@@ -74,8 +74,8 @@ void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local path. src: the sender. The arguments are
- * no struct: loads from it would wait for the caller's stores.
+ * Completes a receive over the local path. src: the sender. Takes the fields of
+ * the entry: loads from a struct would wait for the caller's stores.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

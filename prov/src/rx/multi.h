@@ -17,7 +17,6 @@
 
 struct duo_recv;
 
-/* Posts a buffer. Returns 0 or an error. */
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /* Cancels the buffer whose posted or ready remainder is rx. Returns 0. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);

@@ -234,8 +234,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	int ret = -FI_EOPNOTSUPP;
 
 	if (!peer)
-		/* the peer has failed since the route was read */
-		return -FI_EAGAIN;
+		return -FI_EAGAIN;	/* the peer has just failed */
 	if (ep->core.carries_nothing) {
 		ret = duo_onesided_check(ep, op, quiet);
 		if (ret)
