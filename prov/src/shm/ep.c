@@ -15,6 +15,7 @@
 
 #include "base/hints.h"
 #include "base/params.h"
+#include "base/util.h"
 #include "obj/cntr.h"
 #include "obj/domain.h"
 #include "obj/fabric.h"
@@ -102,19 +103,16 @@ static struct fi_info *duo_shm_getinfo(void)
 			 &info);
 	duo_in_getinfo = false;
 	fi_freeinfo(hints);
-	if (!ret) {
-		/* with this value and FI_THREAD_DOMAIN, shm takes no lock */
-		info->domain_attr->control_progress =
-			FI_PROGRESS_CONTROL_UNIFIED;
-		/* larger queues do not fit in DUO_SHM_REGION */
-		if (info->tx_attr->size > DUO_SHM_QUEUE)
-			info->tx_attr->size = DUO_SHM_QUEUE;
-		if (info->rx_attr->size > DUO_SHM_QUEUE)
-			info->rx_attr->size = DUO_SHM_QUEUE;
-		return info;
+	if (ret) {
+		duo_shm_warn_missing(ret);
+		return NULL;
 	}
-	duo_shm_warn_missing(ret);
-	return NULL;
+	/* with this value and FI_THREAD_DOMAIN, shm takes no lock */
+	info->domain_attr->control_progress = FI_PROGRESS_CONTROL_UNIFIED;
+	/* larger queues do not fit in DUO_SHM_REGION */
+	info->tx_attr->size = duo_min(info->tx_attr->size, DUO_SHM_QUEUE);
+	info->rx_attr->size = duo_min(info->rx_attr->size, DUO_SHM_QUEUE);
+	return info;
 }
 
 static int duo_shm_fabric_open(struct duo_fabric *fabric)
