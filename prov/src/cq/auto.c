@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The thread of FI_PROGRESS_AUTO. Each of its polls takes the domain's lock.
- */
+/* The thread of FI_PROGRESS_AUTO. Each of its polls takes the domain's lock. */
 
 #include <poll.h>
 #include <unistd.h>

@@ -119,10 +119,7 @@ static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 	return value;
 }
 
-/*
- * Adds `value` to the counter (err: to its number of errors). set: sets the
- * counter to `value` instead.
- */
+/* Adds `value` to the counter's successes or errors. set: replaces them. */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {

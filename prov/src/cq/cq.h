@@ -17,10 +17,7 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 /* Opens a hidden CQ (ep->own_cq). */
 int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq);
 
-/*
- * Executes fi_cq_readfrom() on the slow path. The caller must hold the group's
- * lock, which this function releases.
- */
+/* Executes fi_cq_readfrom() on the slow path. Releases the group's lock. */
 ssize_t duo_cq_read_all(struct duo_cq *cq, void *buf, size_t count,
 			fi_addr_t *src);
 ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
@@ -59,7 +56,6 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 
 /* progress.c */
 void duo_cq_progress(struct duo_cq *cq);
-/* Polls the CQs of an endpoint. */
 void duo_ep_progress(const struct duo_ep *ep);
 /*
  * Returns the result of a read that has stored no entry. May yield the CPU.

@@ -64,10 +64,7 @@ DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 	       !(cq->local_idle % DUO_LOCAL_INTERVAL);
 }
 
-/*
- * Counts the fast-path reads since duo_cq_grant() as polls of the CQ and of the
- * endpoints' ports.
- */
+/* Counts the fast-path reads since duo_cq_grant() as polls of CQ and ports. */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
 	const struct duo_ep *ep;

@@ -32,10 +32,7 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/*
- * Polls the port's active rings from *at on; at is NULL: none. Returns the
- * number of events.
- */
+/* Polls active rings from *at on (NULL: none). Returns the number of events. */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {

@@ -186,10 +186,7 @@ void duo_waiter_pause(const struct duo_waiter *waiter)
 		nanosleep(&time, NULL);
 }
 
-/*
- * Sleeps until an event, or makes a short sleep if events cannot wake the
- * thread. May also return without an event.
- */
+/* Sleeps until an event, or for a short time if events cannot wake threads. */
 static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 {
 	int ret = -FI_ENOSYS;

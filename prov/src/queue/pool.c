@@ -100,10 +100,7 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/*
- * Returns the number of entries in pool->range[range]. Each range has twice as
- * many entries as the previous one.
- */
+/* Returns the number of entries in a range: twice that of the previous one. */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;

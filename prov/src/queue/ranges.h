@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The address ranges of a group's receive entries, sorted by address. Lock: the
- * group's. Cost of a test: a binary search.
- */
+/* Sorted address ranges of a group's receive entries. Lock: the group's. */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
 

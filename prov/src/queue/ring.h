@@ -111,10 +111,7 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/*
- * Skips `count` entries that the caller has already written to the array, in
- * the format FI_CQ_FORMAT_TAGGED.
- */
+/* Skips `count` entries that the caller has written in FI_CQ_FORMAT_TAGGED. */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;

@@ -21,7 +21,6 @@ static void duo_multi_close(struct duo_rx *owner)
 	duo_lazy_unblock(owner->ep);
 }
 
-/* Frees the owner entry of a closed buffer. */
 static void duo_multi_free(struct duo_rx *owner)
 {
 	struct duo_ep *ep = owner->ep;

@@ -78,10 +78,7 @@ void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/*
- * True if rx is a blocked receive, and now in the posted queue. False: the
- * caller must post rx.
- */
+/* True: rx is now a blocked receive. False: the caller must post rx. */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -138,10 +135,7 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/*
- * Defers rx, and monitors the process of its source. final: the core cannot
- * cancel rx, and so never gets rx.
- */
+/* Defers rx, unless rx is `final`. Monitors the process of the source. */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {

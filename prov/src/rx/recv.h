@@ -14,7 +14,6 @@
 #include "obj/ep.h"
 #include "transport/transport.h"
 
-/* The arguments of any receive call. */
 struct duo_recv {
 	enum duo_rx_kind kind;
 	const struct iovec *iov;
@@ -26,7 +25,6 @@ struct duo_recv {
 	struct duo_rx *multi;	/* owner entry; NULL: not a sub-receive */
 };
 
-/* The application's calls. */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context);
 ssize_t duo_recvv(struct fid_ep *ep_fid, const struct iovec *iov, void **desc,
@@ -107,10 +105,7 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
-/*
- * Posts rx to ofi_duo's queue, the core, or both. Returns 0; on an error, frees
- * rx and returns the error.
- */
+/* Posts rx to ofi_duo's queue, the core, or both. On an error, frees rx. */
 int duo_recv_place(struct duo_rx *rx);
 /* Copies *recv to rx, except source and tag. Must follow duo_recv_reserve(). */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);

@@ -65,10 +65,7 @@ static struct fi_info *duo_shm_hints(void)
 	return hints;
 }
 
-/*
- * Warns that fi_getinfo() has returned no shm provider. The most probable
- * reason: /dev/shm is too small.
- */
+/* Warns that there is no shm provider. Probable reason: a small /dev/shm. */
 static void duo_shm_warn_missing(int ret)
 {
 	struct statvfs st = { 0 };

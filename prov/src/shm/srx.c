@@ -27,10 +27,7 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/*
- * Prepares rx for shm. Sets rx->peer.context to rx, so that shm's completions
- * refer to rx.
- */
+/* Prepares rx for shm. Completions of shm then have rx as their context. */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);

@@ -38,10 +38,7 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 			 __ATOMIC_RELAXED);
 }
 
-/*
- * Counts a send if its result `ret` is 0. Releases the group's lock if the path
- * is local. Returns ret.
- */
+/* Counts a send if ret is 0. Releases the lock of a local path. Returns ret. */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      size_t len, ssize_t ret)
 {
