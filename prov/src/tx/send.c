@@ -11,9 +11,9 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path of a send. If the path is local, takes the group's lock.
- * Another thread may change the route before this thread has the lock. Returns
- * 0 or the error of duo_route_error().
+ * Chooses the path of a send. If the path is local, takes the group's lock, and
+ * chooses again if another thread has changed the route meanwhile. Returns 0 or
+ * the error of duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -40,7 +40,7 @@ static inline void duo_tx_add(uint64_t *sum, size_t len)
 
 /* Counts a send if ret is 0. Releases the lock of a local path. Returns ret. */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
-			      size_t len, ssize_t ret)
+			      const struct duo_send *send, ssize_t ret)
 {
 	struct fi_duo_path_stats *local = &ep->stats.path[FI_DUO_LOCAL];
 	struct fi_duo_path_stats *core = &ep->stats.path[FI_DUO_CORE];
@@ -48,14 +48,14 @@ DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 	if (to->path == FI_DUO_LOCAL) {
 		if (!ret) {
 			local->tx_msgs++;
-			local->tx_bytes += len;
+			local->tx_bytes += send->msg.len;
 		}
 		duo_unlock(&ep->group->lock);
 		return ret;
 	}
 	if (!ret) {
 		duo_tx_count(ep, &core->tx_msgs);
-		duo_tx_add(&core->tx_bytes, len);
+		duo_tx_add(&core->tx_bytes, send->msg.len);
 	}
 	duo_tx_core_called(ep);
 	return ret;
@@ -144,15 +144,14 @@ DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 
 static ssize_t duo_send_any(struct duo_ep *ep, const struct duo_send *send)
 {
-	size_t len = send->msg.len;
 	struct duo_route to;
 	ssize_t ret;
 
-	if (len > ep->max_msg_size)
+	if (send->msg.len > ep->max_msg_size)
 		return -FI_EMSGSIZE;
 	ret = duo_tx_begin(ep, send->dest, &to);
 	return ret ? ret :
-	       duo_tx_end(ep, &to, len, duo_send_to(ep, send, &to));
+	       duo_tx_end(ep, &to, send, duo_send_to(ep, send, &to));
 }
 
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
