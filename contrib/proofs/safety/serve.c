@@ -58,8 +58,8 @@
  * MUTANT small-unaligned near/rma/serve.c: \
  *   s/ \|\|\n[\t ]*\(uintptr_t\)req.memory % sizeof\(value\)//
  * MUTANT region-gone near/rma/serve.c: \
- *   s/reply->err = near_rma_find_memory\(port, &req, reply->addr, \
- *   &memory\);\n\tif \(reply->err\)/near_rma_find_memory(port, \&req, \
+ *   s/reply->err = near_rma_find_memory\(port, req, reply->addr, \
+ *   &memory\);\n\tif \(reply->err\)/near_rma_find_memory(port, req, \
  *   reply->addr, \&memory);\n\tif (reply->err)/
  * MUTANT reply-kept near/rma/serve.c: s/near_list_remove\(&reply->link\);\n//
  */
@@ -108,14 +108,16 @@ static void applied(unsigned int op, unsigned int type, void *target,
 	check(!near_op_compares(op) || readable(compare, count * size));
 }
 
+static bool near_rma_in_parts(const struct near_rma_reply *reply);
+
 /*
  * True if the reply is valid after its request was handled: a short result, or
  * a read whose parts are within its length.
  */
 static bool reply_valid(const struct near_rma_reply *reply)
 {
-	return reply->verb == NEAR_READ && !reply->err ?
-	       reply->offset <= reply->len : reply->len <= NEAR_RMA_PART;
+	return near_rma_in_parts(reply) ? reply->offset <= reply->req.total :
+					  reply->len <= NEAR_RMA_PART;
 }
 
 /* In place of near_rma_reply_all(), which the other CASE calls. */

@@ -43,7 +43,7 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 		__atomic_store_n(&ring->rx.ctl->rejected, ring->delegs + 1,
 				 __ATOMIC_RELAXED);
 	}
-	return reply->verb == NEAR_WRITE && !ring->rejected;
+	return reply->req.verb == NEAR_WRITE && !ring->rejected;
 }
 
 /* Suspends delegation for the next at->skip operations: rma.md, *Backoff*. */

@@ -112,6 +112,13 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
+/* True if the reply is for a read in parts, and has no error. */
+static bool near_rma_in_parts(const struct near_rma_reply *reply)
+{
+	return reply->req.verb == NEAR_READ &&
+	       reply->req.total > NEAR_RMA_PART && !reply->err;
+}
+
 /* Executes a request. True: *reply must be sent. */
 static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 			   const struct near_rma_slot *req, uint64_t addr,
@@ -119,27 +126,21 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 {
 	uint8_t *memory;
 
-	reply->verb = req->verb;
+	reply->req = *req;
+	reply->addr = addr;
 	reply->staged = false;
 	reply->copy = NULL;
-	reply->id = req->id;
 	reply->offset = reply->len = 0;
-	reply->key = req->key;
-	reply->addr = addr;
 	reply->err = near_rma_find_memory(port, req, addr, &memory);
 	/* 0 after success, because a later operation may have the same id */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
+	if (near_rma_in_parts(reply))
+		return true;
 	if (req->verb == NEAR_READ) {
+		/* now, because later operations may change the memory */
 		reply->len = req->total;
-		if (req->total > NEAR_RMA_PART)
-			return true;
-		/*
-		 * Copy a short read now, because later operations may change
-		 * the memory. NEAR_FETCH: reply->bytes has the result.
-		 */
-		reply->verb = NEAR_FETCH;
 		if (req->total)
 			memcpy(reply->bytes, memory, req->total);
 	} else if (!near_rma_execute(req, memory, data, reply)) {
@@ -375,7 +376,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		tx->dtail = end;
 	}
 	slot->rma_answer = (struct near_answer_slot) {
-		.id = reply->id,
+		.id = reply->req.id,
 		.offset = reply->offset,
 		.len = (uint32_t)len,
 		.err = reply->err,
@@ -393,19 +394,15 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)
 {
-	const struct near_rma_slot req = {
-		.verb = NEAR_READ, .key = reply->key, .total = reply->len,
-	};
+	const struct near_rma_slot *req = &reply->req;
 	size_t stop = reply->offset + NEAR_STEP, most, len;
 	uint8_t *memory;
 
-	reply->err = near_rma_find_memory(port, &req, reply->addr, &memory);
-	if (reply->err) {
-		reply->len = 0;
+	reply->err = near_rma_find_memory(port, req, reply->addr, &memory);
+	if (reply->err)
 		return near_rma_answer(port, at, reply, NULL, 0);
-	}
-	while (reply->offset < reply->len && reply->offset < stop) {
-		len = reply->len - reply->offset;
+	while (reply->offset < req->total && reply->offset < stop) {
+		len = req->total - reply->offset;
 		/* 0: no ring to the peer; near_rma_answer() attaches to one */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
@@ -415,9 +412,9 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			return false;
 		reply->offset += len;
 	}
-	if (reply->offset < reply->len)
+	if (reply->offset < req->total)
 		return false;
-	near_rma_report(port, at->peer, &req);
+	near_rma_report(port, at->peer, req);
 	return true;
 }
 
@@ -431,7 +428,7 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at)
 				       link);
 		if (near_unlikely(reply->staged))
 			over = near_stage_reply(port, at, reply);
-		else if (reply->verb == NEAR_READ && !reply->err)
+		else if (near_rma_in_parts(reply))
 			over = near_rma_read_next(port, at, reply);
 		else
 			over = near_rma_answer(port, at, reply, reply->bytes,

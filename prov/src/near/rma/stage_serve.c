@@ -95,7 +95,8 @@ static bool near_stage_overlaps(const struct near_port *port,
 		if (other->copy &&
 		    other->memory < reply->memory + reply->req.len &&
 		    reply->memory < other->memory + other->req.len &&
-		    (other->verb == NEAR_WRITE || reply->verb == NEAR_WRITE) &&
+		    (other->req.verb == NEAR_WRITE ||
+		     reply->req.verb == NEAR_WRITE) &&
 		    !near_stage_copied(port, other))
 			return true;
 	return false;
@@ -183,14 +184,12 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 	reply = at ? near_pool_get(&port->rma->replies) : NULL;
 	if (!reply)
 		return -EAGAIN;
-	reply->verb = req.verb;
+	reply->req = req;
+	reply->addr = slot->tag;
 	reply->staged = true;
 	reply->copy = NULL;
 	reply->memory = NULL;
 	reply->mapping = NULL;
-	reply->req = req;
-	reply->id = req.id;
-	reply->addr = slot->tag;
 	reply->offset = req.offset;
 	reply->len = 0;
 	reply->err = (uint32_t)near_stage_serve(port, at, reply);

@@ -132,22 +132,18 @@ struct near_rma_op {
  */
 struct near_rma_reply {
 	struct near_pooled pooled;
-	struct near_link link;
-	uint8_t verb;
-	uint32_t err;
-	uint64_t id;
+	struct near_link link;		/* in near_rma_peer.replies */
+	struct near_rma_slot req;	/* the request */
+	uint64_t addr;	/* RMA address or message id in the request */
+	uint32_t err;	/* errno value, > 0; 0: none */
 	/* offset of bytes[] in the result; read in parts: bytes sent so far */
 	uint64_t offset;
-	/* length of bytes[]; read in parts: length of the whole read */
-	uint64_t len;
-	uint64_t key;	/* region key of a read in parts */
-	uint64_t addr;	/* RMA address or message id in the request */
-	/* The next six fields are for staged and lent operations. */
+	uint64_t len;	/* number of bytes in bytes[]; read in parts: 0 */
+	/* The next five fields are for staged and lent operations. */
 	bool staged;
 	void *copy;	/* handle of the pending device copy; or NULL */
 	/* start of the region's bytes that `copy` uses; NULL: lent operation */
 	uint8_t *memory;
-	struct near_rma_slot req;			/* the request */
 	/* loan in state NEAR_LOAN_TAKEN; valid if mapping is not NULL */
 	struct near_loan *loan;
 	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
