@@ -12,20 +12,6 @@
 
 #include "near/rma/ops.h"
 
-static const uint8_t near_type_sizes[NEAR_TYPES] = {
-	[NEAR_INT8] = 1,	[NEAR_UINT8] = 1,
-	[NEAR_INT16] = 2,	[NEAR_UINT16] = 2,
-	[NEAR_INT32] = 4,	[NEAR_UINT32] = 4,
-	[NEAR_INT64] = 8,	[NEAR_UINT64] = 8,
-	[NEAR_FLOAT] = 4,	[NEAR_DOUBLE] = 8,
-	[NEAR_FLOAT_COMPLEX] = 8,
-};
-
-size_t near_type_size(unsigned int type)
-{
-	return type < NEAR_TYPES ? near_type_sizes[type] : 0;
-}
-
 /* True if op has a compare operand: NEAR_CSWAP* and NEAR_MSWAP. */
 static bool near_op_compares(unsigned int op)
 {
@@ -163,22 +149,29 @@ NEAR_DEFINE(float, float, uint32_t, NEAR_NEXT_REAL)
 NEAR_DEFINE(double, double, uint64_t, NEAR_NEXT_REAL)
 NEAR_DEFINE(float_complex, float complex, uint64_t, NEAR_NEXT_COMPLEX)
 
+static const struct {
+	size_t size;
+	void (*apply)(unsigned int op, void *target, const uint8_t *from,
+		      const uint8_t *with, uint8_t *result, size_t count);
+} near_types[NEAR_TYPES] = {
+	{ 1, near_apply_int8 },		{ 1, near_apply_uint8 },
+	{ 2, near_apply_int16 },	{ 2, near_apply_uint16 },
+	{ 4, near_apply_int32 },	{ 4, near_apply_uint32 },
+	{ 8, near_apply_int64 },	{ 8, near_apply_uint64 },
+	{ 4, near_apply_float },	{ 8, near_apply_double },
+	{ 8, near_apply_float_complex },
+};
+
+size_t near_type_size(unsigned int type)
+{
+	return type < NEAR_TYPES ? near_types[type].size : 0;
+}
+
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,
 		       size_t count)
 {
-	static void (*const apply[NEAR_TYPES])(unsigned int, void *,
-					       const uint8_t *,
-					       const uint8_t *, uint8_t *,
-					       size_t) = {
-		near_apply_int8,	near_apply_uint8,
-		near_apply_int16,	near_apply_uint16,
-		near_apply_int32,	near_apply_uint32,
-		near_apply_int64,	near_apply_uint64,
-		near_apply_float,	near_apply_double,
-		near_apply_float_complex,
-	};
-
-	apply[type](op, target, operand, near_op_compares(op) ? compare : NULL,
-		    result, count);
+	near_types[type].apply(op, target, operand,
+			       near_op_compares(op) ? compare : NULL, result,
+			       count);
 }
