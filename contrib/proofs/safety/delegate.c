@@ -98,7 +98,7 @@ int near_rma_direct(struct near_port *of, struct near_rma_op *op)
 	return ret;
 }
 
-bool near_rma_direct_can(const struct near_port *of, struct near_rma_peer *to,
+bool near_rma_direct_can(struct near_rma_peer *to,
 			 const struct near_rma_args *args)
 {
 	return any(bool);

@@ -230,7 +230,7 @@ int main(void)
 	at.peer = &peer;
 	at.view = any(bool) ? &view : NULL;
 	op_any();
-	near_rma_direct_can(&port, &at, &op.args);
+	near_rma_direct_can(&at, &op.args);
 	if (CASE)
 		looks_up();
 	else

@@ -81,7 +81,7 @@ static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 	if (port->fence || !near_deleg_small(at, args) ||
 	    args->flags & (NEAR_RMA_FENCE | NEAR_RMA_HOLD) ||
 	    at->unanswered != at->delegs || !near_list_empty(&at->queue) ||
-	    !near_rma_direct_can(port, at, args) || near_rma_behind(at, args))
+	    !near_rma_direct_can(at, args) || near_rma_behind(at, args))
 		return false;
 	if (!at->skip)
 		return true;

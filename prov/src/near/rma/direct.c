@@ -7,13 +7,11 @@
 
 #include "near/rma/ops.h"
 
-bool near_rma_direct_can(const struct near_port *port,
-			 struct near_rma_peer *at,
+bool near_rma_direct_can(struct near_rma_peer *at,
 			 const struct near_rma_args *args)
 {
 	return (args->verb == NEAR_WRITE || args->verb == NEAR_READ) &&
-	       at->peer->reads &&
-	       near_rma_view(at);
+	       at->peer->reads && near_rma_view(at);
 }
 
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,

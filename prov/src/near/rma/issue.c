@@ -161,9 +161,9 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
  * True if the target must execute op: a request is posted already, single copy
  * is not possible, or single copy would overtake messages (NEAR_RMA_BEHIND).
  */
-static bool near_rma_by_target(struct near_port *port, struct near_rma_op *op)
+static bool near_rma_by_target(const struct near_rma_op *op)
 {
-	return op->begun || !near_rma_direct_can(port, op->to, &op->args) ||
+	return op->begun || !near_rma_direct_can(op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
@@ -177,7 +177,7 @@ static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 		return -EAGAIN;
 	if (op->on_device)
 		return near_stage_continue(port, op);
-	if (near_rma_by_target(port, op)) {
+	if (near_rma_by_target(op)) {
 		if (!op->begun || op->sent < op->args.len)
 			ret = near_rma_post(port, op);
 		if (ret || (op->args.verb == NEAR_READ &&
@@ -391,7 +391,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	near_peer_hold(at->peer);
 	near_rma_append(at, op);
 	if (at->queue.next == &op->link && !near_rma_must_wait(op) &&
-	    (on_device || near_rma_by_target(port, op)))
+	    (on_device || near_rma_by_target(op)))
 		near_rma_continue(port, op);
 	if (!near_rma_waits(at))
 		near_rma_add_work(port, at);
@@ -406,7 +406,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	int ret;
 
 	if (args->len > NEAR_STEP || !near_list_empty(&at->queue) ||
-	    at->unanswered || !near_rma_direct_can(port, at, args) ||
+	    at->unanswered || !near_rma_direct_can(at, args) ||
 	    (args->flags & NEAR_RMA_FENCE && at->peer->large) ||
 	    near_rma_behind(at, args))
 		return -EPERM;

@@ -111,8 +111,7 @@ int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
 /* True if single copy is possible, once the operation may start. */
-bool near_rma_direct_can(const struct near_port *port,
-			 struct near_rma_peer *at,
+bool near_rma_direct_can(struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
 /* atomic.c */
