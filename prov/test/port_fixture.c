@@ -105,7 +105,8 @@ static void port_region(void)
 	};
 
 	ck_assert_int_eq(near_table_open(&table, true), 0);
-	ck_assert_int_eq(near_rma_open(rig.port, &port_rma_sink, table), 0);
+	ck_assert_int_eq(near_rma_open(rig.port, &port_rma_sink, table, false),
+			 0);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 }
 

@@ -216,8 +216,6 @@ struct near_device {
 struct near_rma_sink {
 	/* never NULL; without device memory, all members of *device are NULL */
 	const struct near_device *device;
-	/* true: no NEAR_ADDR_RMA, so that peers only fetch messages */
-	bool messages_only;
 	/*
 	 * Reports the end of an operation for which near_rma() returns 0, maybe
 	 * before it has returned.
@@ -233,12 +231,11 @@ struct near_rma_sink {
 
 /*
  * Enables one-sided operations of a port. Must be called at most once, before
- * near_address(): the address gets NEAR_ADDR_RMA unless sink->messages_only is
- * set, and NEAR_ADDR_DEVICE if the table was opened with `staged`. Returns 0 or
- * -ENOMEM.
+ * near_address(). messages_only: peers may fetch messages (NEAR_RMA_MESSAGE),
+ * but not start other operations. Returns 0 or -ENOMEM.
  */
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
-		  struct near_table *table);
+		  struct near_table *table, bool messages_only);
 /* Requests event() for all reads or writes, even without NEAR_RMA_DATA. */
 void near_rma_events(struct near_port *port, bool reads, bool writes);
 

@@ -45,7 +45,7 @@ static void side_open(struct side *side, bool no_cma)
 	side->rig = rig_open(no_cma);
 	ck_assert_int_eq(near_table_open(&side->table, true), 0);
 	ck_assert_int_eq(near_rma_open(side->rig->port, &side_sink,
-				       side->table), 0);
+				       side->table, false), 0);
 	near_address(side->rig->port, &side->rig->addr);
 }
 

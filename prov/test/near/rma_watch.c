@@ -145,8 +145,8 @@ UNIT_TEST(operations_on_two_targets_complete)
 	};
 
 	ck_assert_int_eq(near_table_open(&table, true), 0);
-	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table),
-			 0);
+	ck_assert_int_eq(near_rma_open(third->port, rma_of(&b)->sink, table,
+				       false), 0);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 	near_address(third->port, &third->addr);
 	to_c = rig_peer(a.rig, third);

@@ -74,7 +74,7 @@ static void shared_open(struct shared_side *side, bool no_cma, uint8_t *memory,
 	side->rig = rig_open(no_cma);
 	ck_assert_int_eq(near_table_open(&side->table, false), 0);
 	ck_assert_int_eq(near_rma_open(side->rig->port, &shared_sink,
-				       side->table), 0);
+				       side->table, false), 0);
 	near_address(side->rig->port, &side->rig->addr);
 	ck_assert_int_eq(near_table_add(side->table, &entry), 0);
 }

@@ -124,7 +124,7 @@ void talk_open(struct talk *talk, const struct talk_plan *plan, int role,
 				  plan->memory ? plan->memory : NEAR_MEMORY);
 	ck_assert_int_eq(near_table_open(&talk->table, plan->device), 0);
 	ck_assert_int_eq(near_rma_open(talk->rig->port, &talk_sink,
-				       talk->table), 0);
+				       talk->table, false), 0);
 	if (plan->far)
 		ck_assert_int_eq(near_listen(talk->rig->port, -1), 0);
 	talk_regions(talk);

@@ -41,7 +41,7 @@ static void open_other(struct near_addr *addr)
 
 	ck_assert_int_eq(near_open(&other, &attr), 0);
 	ck_assert_int_eq(near_table_open(&table, false), 0);
-	ck_assert_int_eq(near_rma_open(other, &sink, table), 0);
+	ck_assert_int_eq(near_rma_open(other, &sink, table, false), 0);
 	ck_assert_int_eq(near_table_add(table, &entry), 0);
 	near_address(other, addr);
 }

@@ -178,7 +178,7 @@ static const struct near_onesided near_rma_onesided = {
 };
 
 int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
-		  struct near_table *table)
+		  struct near_table *table, bool messages_only)
 {
 	struct near_rma *rma = calloc(1, sizeof(*rma));
 
@@ -191,7 +191,7 @@ int near_rma_open(struct near_port *port, const struct near_rma_sink *sink,
 		       NEAR_RMA_OPS);
 	port->rma = rma;
 	port->onesided = &near_rma_onesided;
-	if (!sink->messages_only)
+	if (!messages_only)
 		port->addr.flags |= NEAR_ADDR_RMA;
 	if (table->staged)
 		port->addr.flags |= NEAR_ADDR_DEVICE;

@@ -70,14 +70,6 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/* The sink of endpoints for which near executes neither RMA nor atomics */
-static const struct near_rma_sink duo_near_messages_sink = {
-	.device = &duo_device_near,
-	.messages_only = true,
-	.done = duo_near_onesided_done,
-	.event = duo_near_onesided_event,
-};
-
 /*
  * Requests events only for accesses that a counter counts, because each event
  * costs the peer a slot.
@@ -123,10 +115,8 @@ int duo_near_onesided_open(struct duo_near *near)
 
 	if (!ep->domain->table || (!onesided && !ep->domain->device))
 		return 0;
-	if (near_rma_open(near->port,
-			  onesided ? &duo_near_onesided_sink :
-				     &duo_near_messages_sink,
-			  ep->domain->table)) {
+	if (near_rma_open(near->port, &duo_near_onesided_sink,
+			  ep->domain->table, !onesided)) {
 		if (!onesided)
 			return 0;
 		if (ep->opts.mixed_order || ep->core.carries_nothing)
