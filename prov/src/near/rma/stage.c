@@ -93,23 +93,21 @@ static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 	memcpy(to + at, from + at, len - at);
 	_mm_sfence();
 }
-#else
-static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
-{
-	memcpy(to, from, len);
-}
 #endif
 
 /* Copies between a chunk and host memory. */
 static void near_stage_copy_host(const struct near_stage *stage, void *to,
 				 const void *from, size_t len)
 {
+#ifdef __SSE2__
 	size_t offset = (uintptr_t)from - (uintptr_t)stage->memory;
 
-	if (len == NEAR_STAGE_CHUNK && offset < NEAR_STAGE)
+	if (len == NEAR_STAGE_CHUNK && offset < NEAR_STAGE) {
 		near_stage_stream(to, from, len);
-	else
-		memcpy(to, from, len);
+		return;
+	}
+#endif
+	memcpy(to, from, len);
 }
 
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
