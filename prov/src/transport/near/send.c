@@ -51,14 +51,6 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 	       duo_device_any(domain, send->desc, send->count);
 }
 
-/* Writes the error of a large send to the CQ. */
-DUO_NOINLINE void duo_near_unsent(struct duo_ep *ep,
-				  const struct duo_near_sending *op, int err)
-{
-	ep->tx.failed++;
-	duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0, op->to, err);
-}
-
 /* near_sink.sent(): writes the completion or the error of a large send. */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
@@ -69,10 +61,13 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 	};
 
 	ep->tx.pending--;
-	if (err)
-		duo_near_unsent(ep, op, err);
-	else if (op->report)
+	if (err) {
+		ep->tx.failed++;
+		duo_cq_push_own_err(ep->tx_cq, op->context, op->flags, 0,
+				    op->to, err);
+	} else if (op->report) {
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
+	}
 	near_pool_put(&ep->near->sends, op);
 }
 
