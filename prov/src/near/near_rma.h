@@ -13,19 +13,12 @@
 struct near_port;
 struct near_peer;
 
-/*
- * A region table finds memory regions by their keys (rma/table.h). The embedder
- * owns the table, must serialize calls for it and for the ports that use it,
- * and must close these ports first.
- */
-/* bits of near_region_entry.access */
+/* bits of near_region_entry.access: rights of peers */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-/* for device memory, the two bits above are shifted left by this number */
-#define NEAR_MAY_DEVICE 2
+#define NEAR_MAY_DEVICE 2	/* shift of these two bits for device memory */
 #define NEAR_MAY_MESSAGE 16u	/* receivers may fetch this device memory */
-/* the owner may lend this device memory to targets (rma/stage.h) */
-#define NEAR_MAY_LEND 32u
+#define NEAR_MAY_LEND 32u	/* the owner may lend this device memory */
 
 #define NEAR_EXPORT_HANDLE 64	/* size of near_export.handle, bytes */
 /* Description of an allocation of device memory, by which peers map it. */
@@ -33,7 +26,7 @@ struct near_export {
 	uint8_t handle[NEAR_EXPORT_HANDLE];
 	uint64_t id;	/* id of the allocation, never reused; 0: none */
 	uint64_t base;	/* address of the allocation in the owner's process */
-	uint64_t needs_fd;	/* 1: map() requires a descriptor of share() */
+	uint64_t needs_fd;	/* 1: map() requires a file descriptor */
 };
 
 struct near_region_entry {
@@ -48,6 +41,11 @@ struct near_region_entry {
 	uint32_t export_index;	/* index of the export in the table's file */
 } __attribute__((aligned(64)));
 
+/*
+ * A table of memory regions by their keys (rma/table.h). The embedder must
+ * serialize calls for a table and for the ports that use it, and must close
+ * these ports before the table.
+ */
 struct near_table;
 
 /* Opens a table. staged: the table's file can hold stages (rma/stage.h). */
@@ -58,16 +56,12 @@ int near_table_add(struct near_table *table,
 		   const struct near_region_entry *entry);
 /* Removes the region with this key, if there is one. */
 void near_table_remove(struct near_table *table, uint64_t key);
-/*
- * Lets peers map the allocation of a region until the region is removed.
- * Returns 0 or -errno; -ENOENT: no such region, or the region has an export
- * already; -ENOSPC: too many exports.
- */
+/* Lets peers map the allocation of a region. Returns 0 or -errno. */
 int near_table_export(struct near_table *table, uint64_t key,
 		      const struct near_export *export);
 /*
- * Removes a mapping that near no longer uses. Returns its near_map.mapping,
- * which the embedder must release; NULL: none.
+ * Frees a mapping that near no longer uses. Returns its near_map.mapping, which
+ * the embedder must release; NULL: there is no such mapping.
  */
 void *near_table_unmapped(struct near_table *table);
 
@@ -105,19 +99,15 @@ enum near_verb {
 
 /* near_rma_args.flags; those below 0x100 are also near_rma_slot.flags */
 #define NEAR_RMA_DATA 1u	/* near_rma_args.data is valid */
-/*
- * read of a rendezvous message (a fetch): without order, and without event at
- * the peer. A NEAR_DEVICE message must be in a region with NEAR_MAY_MESSAGE.
- */
-#define NEAR_RMA_MESSAGE 0x20u
-/* also: addr is near_rndv.id of a message in host memory, without region */
+#define NEAR_RMA_MESSAGE 0x20u	/* fetch: read of a rendezvous message */
+/* fetch from host memory: `addr` is near_rndv.id, and `key` is not used */
 #define NEAR_RMA_BY_ID 0x10u
-/* start after this port's earlier operations and large messages end */
+/* start after earlier operations and large messages to the peer have ended */
 #define NEAR_RMA_FENCE 0x100u
 #define NEAR_RMA_COPY 0x200u	/* copy the source buffers during the call */
 #define NEAR_RMA_BEHIND 0x400u	/* start after earlier messages are consumed */
 #define NEAR_RMA_HOLD 0x800u	/* send later messages after this read ends */
-/* ask the peer if its region table cannot be read: otherwise -ENOENT */
+/* if the peer's region table is not readable, send a request: see -ENOENT */
 #define NEAR_RMA_TRY 0x1000u
 
 #define NEAR_RMA_DONE 1	/* returned by near_rma(): the operation has ended */
@@ -126,7 +116,7 @@ enum near_verb {
 struct near_rma_bufs {
 	const struct iovec *iov;
 	size_t count;		/* limit: NEAR_IOV_MAX */
-	/* handles for near_device. An element or the array is NULL: host */
+	/* near_device handle of each buffer (NULL: host); NULL: all are host */
 	void *const *device;
 };
 
@@ -164,44 +154,42 @@ struct near_map {
 };
 
 /*
- * The embedder's functions for device memory. device: the memory's handle, from
- * near_region_entry, near_rma_bufs or host(). queue, host, share and lend may
- * be NULL; share only if near_export.needs_fd is never set.
+ * The embedder's functions for device memory. The argument `device` is the
+ * memory's handle, from near_region_entry, near_rma_bufs or host(). queue, host
+ * and lend may be NULL. If no export has needs_fd, share may be NULL.
  */
 struct near_device {
 	/* Starts a copy and stores its handle in *copy. Returns 0 or -errno. */
 	int (*start)(void *device, void *to, const void *from, size_t len,
 		     void **copy);
-	/* Tests a copy. -EAGAIN: pending; else it ended: 0, or failed: -EIO. */
+	/* Returns -EAGAIN: pending; 0: the copy has ended; -EIO: it failed. */
 	int (*done)(void *copy);
 	/* Pins host memory for faster copies. Returns a handle or NULL. */
 	void *(*pin)(void *device, void *memory, size_t len);
 	void (*unpin)(void *pin);
 	/*
-	 * Returns an id of the device queue in which start() copies this
-	 * memory, in order. NULL: the device cannot map memory of peers, and
-	 * may make copies in any order.
+	 * Returns the id of the device queue of this memory: start() makes all
+	 * copies of one queue in order. NULL: copies may be made in any order,
+	 * and the device cannot map memory of peers.
 	 */
 	const void *(*queue)(void *device);
 	/*
 	 * Returns a handle with which start() copies between this host memory
-	 * and a peer's memory that map() has mapped; NULL: not possible. Must
-	 * be valid until the function of near that has called host() returns.
+	 * and a mapping of a peer's memory; NULL: not possible. The handle must
+	 * stay valid until the near function that called host() returns.
 	 */
 	void *(*host)(void *ctx, const void *memory, size_t len);
 	/*
-	 * Maps a peer's allocation for copies between it and the memory with
-	 * the handle `device`. fd: file descriptor from the peer's share() if
-	 * export->needs_fd is set, otherwise -1; near closes fd. Returns 0 or
-	 * -errno. After -ENOMEM near retries only after near_table_unmapped()
-	 * has returned a mapping. near_rma() and near_poll() call map().
+	 * Maps a peer's allocation, for copies between the allocation and the
+	 * memory with the handle `device`. fd: file descriptor from the peer's
+	 * share(), or -1; near closes it. Returns 0 or -errno. After -ENOMEM,
+	 * near retries only after near_table_unmapped() has returned a mapping.
 	 */
 	int (*map)(void *device, const struct near_export *export, int fd,
 		   struct near_map *map);
 	/*
 	 * Returns a file descriptor with which a peer can map the allocation of
-	 * this memory, or -errno. near closes the file descriptor. Any function
-	 * of near for a port may call share().
+	 * this memory, or -errno. near closes the file descriptor.
 	 */
 	int (*share)(void *device);
 	/*
@@ -217,8 +205,8 @@ struct near_rma_sink {
 	/* never NULL; without device memory, all members of *device are NULL */
 	const struct near_device *device;
 	/*
-	 * Reports the end of an operation for which near_rma() returns 0, maybe
-	 * before it has returned.
+	 * Reports the end of an operation for which near_rma() returns 0.
+	 * near_rma() itself may call this function before it returns.
 	 */
 	void (*done)(void *ctx, struct near_peer *peer, void *cookie,
 		     uint32_t about, int err);
@@ -268,22 +256,21 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op,
 size_t near_type_size(unsigned int type);
 
 /*
- * How near copied the data of an RMA operation on device memory: directly, up
- * to NEAR_DEVICE_LENT; else through shared memory (rma/stage.h), with the
- * reason.
+ * Device path of an RMA operation. NEAR_DEVICE_MAPPED to _LENT: near has copied
+ * the data directly. The later values: the reason why near has used a stage.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */
-	NEAR_DEVICE_MAPPED,	/* peer's memory, mapped without descriptor */
-	NEAR_DEVICE_SHARED,	/* peer's memory, mapped by its descriptor */
-	NEAR_DEVICE_LENT,	/* copied by the target's device: rma/stage.h */
-	/* host memory: the target's, or local that the device cannot access */
+	NEAR_DEVICE_MAPPED,	/* mapped without a file descriptor */
+	NEAR_DEVICE_SHARED,	/* mapped by a file descriptor of the peer */
+	NEAR_DEVICE_LENT,	/* copied by the target's device */
+	/* host memory: the target's, or a local buffer that is not pinned */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue is NULL, or returns NULL */
 	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
 	NEAR_DEVICE_NO_EXPORT,	/* the peer has not exported the region */
 	NEAR_DEVICE_FAILED,	/* the mapping or a copy has failed */
-	NEAR_DEVICE_WAITS,	/* the peer's descriptor has not arrived yet */
+	NEAR_DEVICE_WAITS,	/* the file descriptor has not arrived yet */
 	NEAR_DEVICE_MEMORY,	/* near_device.map() has returned -ENOMEM */
 	/* too many mappings, no host memory, or the region was removed */
 	NEAR_DEVICE_LIMIT,
@@ -291,7 +278,7 @@ enum near_device_path {
 	NEAR_DEVICE_PEERS,	/* not copied: near_rma() returned -ENOSPC */
 	NEAR_DEVICE_PATHS,
 };
-/* Returns the number of operations, fetches included, with this device path. */
+/* Returns the number of operations and fetches with this device path. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
 /* Returns the device path of the last operation with the peer. */
@@ -300,8 +287,8 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer);
 /* True if a pending operation has a local buffer with this device handle. */
 bool near_rma_uses(const struct near_port *port, const void *device);
 /*
- * Waits for copies of this port's device for peers' lent operations. Must be
- * called after a region of host memory was removed, before the memory is freed.
+ * Waits for this process's copies for peers' lent operations. Must be called
+ * after removing a region of host memory, and before freeing the memory.
  */
 void near_rma_settle(struct near_port *port);
 /* True if operations of this port on the peer's memory are pending. */

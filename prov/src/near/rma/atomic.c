@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomics: see docs/near/rma.md. An operation on an element is a loop of
- * compare-and-exchange of integers, because a floating-point comparison would
- * never match NaN.
+ * Atomics: docs/near/rma.md. Compare-and-exchange of an element compares bits
+ * as integers, because a floating-point NaN is not equal to itself.
  */
 
 #include <complex.h>
@@ -12,7 +11,7 @@
 
 #include "near/rma/ops.h"
 
-/* True if op has a compare operand: NEAR_CSWAP* and NEAR_MSWAP. */
+/* True for NEAR_CSWAP* and NEAR_MSWAP, which have a compare operand. */
 static bool near_op_compares(unsigned int op)
 {
 	return op >= NEAR_CSWAP && op < NEAR_OP_COUNT;
@@ -83,9 +82,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 
 /*
  * Defines near_next_<name>(), which returns an element's new value, and
- * near_apply_<name>(), which calls it for operations other than
- * NEAR_ATOMIC_READ, NEAR_ATOMIC_WRITE and NEAR_CSWAP. bits: integer type of the
- * size of ctype.
+ * near_apply_<name>(), which implements near_atomic_apply() for a type. bits:
+ * integer type of the size of ctype.
  */
 #define NEAR_DEFINE(name, ctype, bits, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

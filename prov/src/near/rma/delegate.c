@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * Delegated operations: see docs/near/rma.md. Only one end executes an
- * operation: see near_deleg_execute() and docs/near/memory-ordering.md.
- */
+/* Delegated operations: docs/near/rma.md and docs/near/memory-ordering.md. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -16,11 +13,10 @@
 #define NEAR_DELEG_WRITE 1024	/* limit of a delegated write, bytes */
 /* wait before a revocation, ns: about the time of two short single copies */
 #define NEAR_DELEG_BACKOFF 3000
-/* delay of the next revocation, ns, if the last one executed no operation */
+/* wait after a revocation that has executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
-/* least and largest value of near_rma_peer.skip after a revocation */
-#define NEAR_DELEG_SKIP 16
-#define NEAR_DELEG_SKIP_MAX 4096
+#define NEAR_DELEG_SKIP 16		/* minimum of near_rma_peer.skip */
+#define NEAR_DELEG_SKIP_MAX 4096	/* maximum */
 
 /* Returns `word` with the operation's state replaced by `deleg`. */
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
@@ -29,10 +25,6 @@ static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
 	       (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/*
- * Writes get no replies, except from the first rejected operation on, because
- * near_ctl.done does not show which operations were rejected.
- */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply)
 {
@@ -56,8 +48,8 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough for one fragment, and for its buffer:
- * near_rma_op.kept (write with NEAR_RMA_COPY) or near_rma_reply.bytes (read).
+ * True if the operation is short enough for one fragment and for its buffer. A
+ * write with NEAR_RMA_COPY has near_rma_op.kept, a read near_rma_reply.bytes.
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -71,9 +63,9 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. If only at->skip forbids it,
- * decrements at->skip. All pending operations must be delegated ones: a revoked
- * operation would overtake others.
+ * True if the operation should be delegated. Decrements at->skip if only skip
+ * forbids it. All pending operations must be delegated ones, because a revoked
+ * operation overtakes operations of other kinds.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -113,10 +105,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/*
-	 * After -EAGAIN the embedder retries when an operation completes. If
-	 * none is pending, near_rma_begin() must execute this one.
-	 */
+	/* the embedder would retry only after the end of a pending operation */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -143,9 +132,9 @@ static struct near_rma_op *near_deleg_first(const struct near_rma_peer *at)
 }
 
 /*
- * Changes state `from` to `to` in the slots of all operations that the target
- * has not finished. Uses compare-and-swap, because the target may finish an
- * operation at the same time, and then clear its slot for a resize.
+ * Changes the state of all operations that the target has not finished. Uses
+ * compare-and-swap, because the target may finish an operation meanwhile, and
+ * clear its slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -165,10 +154,7 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 	}
 }
 
-/*
- * Executes a revoked operation by single copy, and ends the operation. False:
- * single copy is not possible now, so the operation is still pending.
- */
+/* Executes and ends a revoked operation. False: op is still pending. */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {
@@ -189,8 +175,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target reports the event when it consumes the slot, and sends no
-	 * reply. So near_tx_consumed() must count the slot as a message.
+	 * The target will report the event when it consumes the slot. No reply
+	 * shows that, so near_tx_consumed() must count the slot as a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -199,9 +185,8 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes the delegated operations, and executes them here, unless the target
- * has started the first one already. If this end has executed none, delays the
- * next revocation. Returns the number of operations that it has executed.
+ * Revokes the delegated operations and executes them, unless the target has
+ * started the first one already. Returns the number of executed operations.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -232,8 +217,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if op is a write without a reply, and the target has finished it. done:
- * value of near_ctl.done. Must agree with near_deleg_no_reply() of the target.
+ * True if op is a finished write to which the target does not reply: see
+ * near_deleg_no_reply(). done: value of near_ctl.done.
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
@@ -245,10 +230,7 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/*
- * Completes delegated writes in order, up to number `done`, until an operation
- * that needs a reply. Returns the number of completed writes.
- */
+/* Completes writes in order, until one is pending or needs a reply. */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -308,9 +290,9 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * The first operation has been executed, but waits for a reply. Until
-	 * then new values of near_ctl.done complete none. So near_rma_work()
-	 * may select another peer's poll word.
+	 * The first operation is executed, but its reply is missing, so new
+	 * values of this peer's near_ctl.done complete nothing. near_rma_work()
+	 * may select the poll word of another peer.
 	 */
 	if (at->delegs && near_deleg_first(at)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

@@ -9,18 +9,16 @@
 
 /* State of an operation in near_slot.word. Only the initiator changes it. */
 enum near_deleg {
-	NEAR_DELEG_NONE, /* not delegated: only the target executes it */
-	/* the target may execute it, and the initiator may revoke it */
-	NEAR_DELEG_OPEN,
-	NEAR_DELEG_REVOKED,  /* only the initiator may execute it */
-	NEAR_DELEG_EXECUTED, /* the initiator has executed it */
-	NEAR_DELEG_FAILED,   /* the initiator's copy has failed */
+	NEAR_DELEG_NONE,	/* not delegated */
+	NEAR_DELEG_OPEN,	/* the initiator may still revoke it */
+	NEAR_DELEG_REVOKED,	/* only the initiator may execute it */
+	NEAR_DELEG_EXECUTED,	/* the initiator has executed it */
+	NEAR_DELEG_FAILED,	/* the initiator's copy has failed */
 };
 /* results of near_deleg_execute() */
 #define NEAR_DELEG_SKIPPED 1
 #define NEAR_DELEG_ANSWERED 2
-/* bits of the state in near_slot.word >> NEAR_WORD_FLAGS */
-#define NEAR_DELEG_MASK 0xfu
+#define NEAR_DELEG_MASK 0xfu	/* mask for near_slot.word >> NEAR_WORD_FLAGS */
 
 static inline enum near_deleg near_deleg_state(uint64_t word)
 {
@@ -44,10 +42,7 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/*
-	 * Not NEAR_WORK_DUE: a reply or a change of the poll word ends op, so
-	 * polls need not call near_rma_work() until a tick.
-	 */
+	/* not NEAR_WORK_DUE: a reply or a new value of the poll word ends op */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -69,15 +64,14 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 	op->delegated = false;
 	at->delegs--;
 	at->next_skip = 0;
-	/* 0: near_delegs_step() stores the start of the next wait */
 	at->delegated_ns = 0;
 }
 
 /*
  * Completes the delegated writes that the target has executed. If there are
- * none, the current poll has a tick, and the first operation has waited for
- * NEAR_DELEG_BACKOFF, revokes all operations and executes them. Returns the
- * number of ended operations. at->delegs must not be 0.
+ * none, this poll has a tick, and the first operation has waited for
+ * NEAR_DELEG_BACKOFF, revokes and executes all of them. Returns the number of
+ * ended operations. at->delegs must not be 0.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
 /* Implements near_onesided.advanced(): completes delegated writes. */
@@ -85,16 +79,15 @@ int near_delegs_advanced(struct near_port *port);
 /* Completes delegated writes that a peer executed before it failed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * True if the target need not reply to a request, because near_ctl.done will
- * show its end. Must be called before near_deleg_done(): this function stores
- * near_ctl.rejected, which the initiator loads after near_ctl.done.
+ * True if the target need not reply, because near_ctl.done will show the end of
+ * the request. May store near_ctl.rejected, so the caller must call
+ * near_deleg_done() afterwards (rma.md, *Rejected operations*).
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts the operation of a slot as finished, if it is a delegated one. The
- * caller must post a reply before, because this store is slow while the
- * initiator's CPU has the cache line.
+ * Counts a slot's operation as finished, if it is delegated. Must be called
+ * after the reply is posted: the reply need not wait for this slow store.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -108,15 +101,14 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
  * Decides at the target which end executes the operation in a slot. Returns
  * - 0: the caller must execute the operation now, and must not postpone it
  * - -EAGAIN: the initiator has revoked it; the slot must stay in the ring
- * - NEAR_DELEG_SKIPPED: the initiator's copy has failed, or the initiator has
- *   failed after a revocation; the caller must not execute the operation
- * - NEAR_DELEG_ANSWERED: the initiator has executed it; the caller must not
- *   execute it, but must call near_rma_report()
+ * - NEAR_DELEG_SKIPPED: the initiator's copy, or the initiator itself, has
+ *   failed after a revocation; the caller must skip the operation
+ * - NEAR_DELEG_ANSWERED: the initiator has executed the operation; the caller
+ *   must only call near_rma_report()
  *
- * Memory ordering: store buffering. The target stores near_ctl.doing, then
- * loads the slot again. near_delegs_revoke() of the initiator changes the slot,
- * then loads near_ctl.doing. Its membarrier orders both ends. So the target
- * needs a fence here only if its process is not registered for membarrier.
+ * Memory ordering: store buffering of near_ctl.doing and the slot's state, see
+ * docs/near/memory-ordering.md. Partner: the membarrier of the initiator. The
+ * target needs a fence only if its process is not registered for membarrier.
  */
 static near_inline int near_deleg_execute(struct near_rx_ring *ring,
 					  const struct near_slot *slot,

@@ -61,7 +61,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
 
-	/* if the peer has exited, another process may have its pid */
+	/* after the peer's exit, another process may get its pid */
 	if (!near_peer_alive(port, peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -105,13 +105,13 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* not quiet: no reply follows, so near_tx_consumed() must count it */
+	/* near_tx_consumed() must count this slot, because no reply follows */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/* Gets the slot for near_rma_notify() first: a copy could not be undone. */
+/* Gets the slot before the copy, because a copy cannot be undone. */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {
@@ -120,7 +120,7 @@ int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 	struct near_slot *slot = NULL;
 	int ret = 0;
 
-	/* the request of a delegated operation already notifies the target */
+	/* the slot of a delegated operation already notifies the target */
 	if (!op->delegated && near_rma_notifies(op)) {
 		slot = near_control_slot(port, peer);
 		if (!slot)

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma() for one short local buffer: see docs/near/rma.md. It
- * stores only those fields of near_rma_op that are read when the operation ends
- * or is revoked. If the verb is a compile-time constant, the compiler removes
- * the code of other verbs.
+ * Fast path of near_rma() for one short local buffer: rma.md, *Fast path*. Most
+ * callers pass a constant verb, so that the compiler removes the code of other
+ * verbs.
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -31,9 +30,9 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if a new operation may start now. A delegated operation requires that
- * all pending ones are delegated, see near_deleg_wanted(). An atomic must not
- * be executed between two parts of a read (at->reading).
+ * True if a new operation may start now. A delegated operation must not follow
+ * operations that are not delegated, because a revocation would reorder them.
+ * An atomic must not change memory between two parts of a read (at->reading).
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -65,7 +64,7 @@ static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 	       (near_rma_delegated(args->verb) || !(memory % sizeof(uint64_t)));
 }
 
-/* Sets the fields of an operation of the fast path. */
+/* Sets the fields of op that are read when op ends or is revoked. */
 static near_inline void near_small_keep(struct near_rma_op *op,
 					const struct near_rma_args *args)
 {
@@ -152,7 +151,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* the fields are set after the post: the target gets the slot sooner */
+	/* after the post, so that the target gets the slot sooner */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);
@@ -167,10 +166,7 @@ static near_inline bool near_rma_small(struct near_port *port,
 /* issue.c: part of near_rma_end() for operations of the slow path */
 void near_rma_end_more(struct near_rma_op *op, int err);
 
-/*
- * Frees op. Calls near_rma_sink.done() unless op->args.about is 0. err: 0 or an
- * errno value, > 0.
- */
+/* Ends and frees op. Calls done() unless about is 0. err: errno value, or 0. */
 static near_inline void near_rma_end(struct near_port *port,
 				     struct near_rma_op *op, int err)
 {

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/*
- * The initiator issues operations to a peer in order. While one waits, later
- * operations and messages wait, too: near_rma_append() closes NEAR_GATE_QUEUE.
- */
+/* The initiator issues the operations to a peer in order (rma.md, *Order*). */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +40,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* a read for which near_rma_post() has set at->reading */
+		/* near_rma_post() has set at->reading for such a read */
 		if (op->args.verb == NEAR_READ && !op->delegated &&
 		    !op->on_device)
 			at->reading = false;
@@ -64,7 +61,7 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 	       !(op->args.flags & NEAR_RMA_DATA);
 }
 
-/* Copies the next len bytes of each operand to `to`, memory of a request. */
+/* Copies the next len bytes of each operand to `to`. */
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
@@ -132,7 +129,7 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* Posts about NEAR_STEP bytes of op. 0: all posted; -errno: not all posted. */
+/* Posts the next bytes of op, about NEAR_STEP. Returns 0: all are posted. */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -157,17 +154,14 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/*
- * True if the target must execute op: a request is posted already, single copy
- * is not possible, or single copy would overtake messages (NEAR_RMA_BEHIND).
- */
+/* True if op must use requests: single copy is impossible or must not start. */
 static bool near_rma_by_target(const struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* Continues op. 0: op has left the queue, or is freed; -EAGAIN: queued. */
+/* Continues op. 0: op has left the queue, and may be freed; -EAGAIN: queued. */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -297,7 +291,7 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must check the writes delegated after this operation */
+	/* the next poll must complete writes that followed a delegated read */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -312,7 +306,7 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies buffers to `to`, points *bufs there, returns the end of the copy. */
+/* Copies the buffers to `to`. Makes *bufs the copy. Returns the copy's end. */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {
@@ -398,7 +392,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* Executes a short operation by single copy. -EPERM: not possible now. */
+/* Executes an operation by one single copy. -EPERM: not possible now. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {

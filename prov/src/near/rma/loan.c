@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Lent operations, at both ends: see stage.h. */
+/* Lent operations, at both ends: docs/near/rma.md, *Lent operations*. */
 
 #include <errno.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Makes a lent operation a staged one, and suspends lending. */
+/* Makes a lent operation a staged one. Does not lend the next operations. */
 static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -97,9 +97,9 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to the memory that the request names: the first buffer
- * of a message, or a region. Returns 0 or an errno value, > 0;
- * NEAR_LOAN_REJECTED: more than one buffer, or a region of device memory.
+ * Sets local->iov_base to the memory that the request names: a message's only
+ * buffer, or a region of host memory. Returns 0 or an error > 0;
+ * NEAR_LOAN_REJECTED: several buffers, or device memory.
  */
 static int near_loan_local(const struct near_port *port,
 			   const struct near_peer *peer,
@@ -146,10 +146,7 @@ static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 	return *mapping ? near_mapping_at(*mapping, memory, args.len) : NULL;
 }
 
-/*
- * Sets the loan to NEAR_LOAN_TAKEN and starts the copy. Returns 0 or -errno;
- * -ENOENT: the loan is revoked, or the device cannot access `local`.
- */
+/* Sets the loan to NEAR_LOAN_TAKEN and starts the copy. Returns 0 or -errno. */
 static int near_loan_copy(struct near_port *port, struct near_rma_reply *reply,
 			  struct near_loan *loan, const struct iovec *local,
 			  uint8_t *lent)
@@ -220,9 +217,8 @@ void near_rma_settle(struct near_port *port)
 }
 
 /*
- * Revokes a loan if it is open. If it is taken, waits until it has ended or the
- * target has exited. Waits at most NEAR_STOP_MS, because a target that does
- * not poll does not end the loan.
+ * Revokes an open loan. Waits for the end of a taken loan, but at most
+ * NEAR_STOP_MS: the target ends the loan in a poll, and perhaps does not poll.
  */
 static void near_loan_revoke(const struct near_peer *peer,
 			     struct near_loan *loan)

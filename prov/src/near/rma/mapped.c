@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of mapped device memory: see mapped.h. */
+/* The copies of mapped operations: see mapped.h. */
 
 #include <errno.h>
 #include <string.h>
@@ -16,9 +16,9 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts one copy for each local buffer, from or to `at` in the mapping. Stops
- * at the first error, and returns it; -ENOENT: a local buffer can no longer be
- * copied in the mapping's queue.
+ * Starts one copy for each local buffer, from or to `at` in the mapping.
+ * Returns 0 or the first error; -ENOENT: a buffer is no longer accessible in
+ * the mapping's queue.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -74,9 +74,8 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Turns a mapped operation that has not begun into a staged one, and returns
- * -EAGAIN. If there is no stage, returns 0: near_mapped_step() ends it with an
- * error.
+ * Makes a mapped operation a staged one, and returns -EAGAIN. Returns 0 if no
+ * stage is free: near_mapped_step() will end the operation with an error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -109,7 +108,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;
 	memset(op->pending, 0, sizeof(op->pending));
-	/* look up again: the region may have been removed since near_rma() */
+	/* again: the peer may have removed the region since near_rma() */
 	ret = near_rma_look_up(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
@@ -121,7 +120,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!ret)
 		ret = near_mapped_start(port, op, memory);
 	if (ret && memory && !near_mapped_started(op)) {
-		/* not if local host memory may no longer be pinned */
+		/* host memory is perhaps not pinned now: only op has failed */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

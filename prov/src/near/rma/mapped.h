@@ -2,27 +2,22 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mapped operations: reads and writes of the target's device memory, which the
- * initiator has mapped. The initiator's device makes one copy. near never
- * releases a mapping, but passes it to the embedder by near_table_unmapped().
- * See docs/near/rma.md, *Mapped operations*.
+ * Mapped operations: the initiator maps the target's device memory, and its
+ * device copies (docs/near/rma.md, *Mapped operations*).
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H
 
 #include "near/rma/state.h"
 
-/* limit of mappings per peer; operations on further allocations are staged */
-#define NEAR_MAPPINGS 64
-/* limit of near_table.unmapped_count; near_mapped_close() ignores it */
+#define NEAR_MAPPINGS 64	/* limit of mappings per peer */
+/* limit of near_table.unmapped_count, except for near_mapped_close() */
 #define NEAR_UNMAPPED 64
-#define NEAR_DROPPED 8	/* length of near_mapped.dropped */
+#define NEAR_DROPPED 8		/* length of near_mapped.dropped */
 /* time for which near keeps a repeated mapping of a removed region, ms */
 #define NEAR_MAPPING_KEEP_MS 1000
-/* time after which near repeats a request for a file descriptor, ms */
-#define NEAR_MAPPING_REQUEST_MS 100
-/* limit of mapped operations per peer that have pending copies */
-#define NEAR_MAPPED_OPS 16
+#define NEAR_MAPPING_REQUEST_MS 100	/* interval of requests for a fd, ms */
+#define NEAR_MAPPED_OPS 16	/* limit of pending operations per peer */
 
 /* The mapping of a peer's allocation. */
 struct near_mapping {
@@ -37,29 +32,25 @@ struct near_mapping {
 	uint64_t requested_ms;	/* time of last request for fd, ms; 0: none */
 	/* near_table.released + 1 when map() last returned -ENOMEM; 0: never */
 	uint64_t enomem_at;
-	bool failed;	/* near stages further operations */
+	bool failed;	/* operations on the allocation are staged */
 	bool repeated;	/* the allocation was mapped and dropped before */
-	/* time when near found that region `key` was removed, ms; 0: not set */
-	uint64_t gone_ms;
+	uint64_t gone_ms;	/* time of the region's removal, ms; 0: none */
 	uint32_t ops;		/* number of operations that use the mapping */
 };
 
 /* The mappings of a peer's allocations, and pending operations on them. */
 struct near_mapped {
-	/* in near_table.mapped, from the first mapping on; before: NULL */
-	struct near_link link;
+	struct near_link link;	/* in near_table.mapped; NULL: no mapping yet */
 	struct near_rma_peer *at;
 	struct near_table *table;
 	struct near_link mappings;
 	uint32_t count;			/* number of elements of mappings */
-	/* generation of the peer's table after the last complete search */
+	/* generation of the peer's table at the last near_mapped_search() */
 	uint64_t searched;
-	/* near_mapping.id of the most recently dropped mappings */
-	uint64_t dropped[NEAR_DROPPED];
+	uint64_t dropped[NEAR_DROPPED];	/* ids of the last dropped mappings */
 	uint32_t drops;		/* number of mappings dropped so far */
 	const void *queue;	/* device queue that has all pending copies */
-	/* numbers of mapped operations that have begun and ended so far */
-	uint32_t begun, ended;
+	uint32_t begun, ended;	/* numbers of mapped operations so far */
 	struct near_rma_op *op[NEAR_MAPPED_OPS];
 };
 
@@ -75,10 +66,7 @@ near_mapping_path(const struct near_mapping *mapping)
 	return mapping->requested_ms ? NEAR_DEVICE_SHARED : NEAR_DEVICE_MAPPED;
 }
 
-/*
- * Returns buffer i's handle for near_device.start(). NULL: the device cannot
- * access the buffer.
- */
+/* Returns the near_device handle of buffer i; NULL: the device cannot copy. */
 static inline void *near_mapped_handle(const struct near_port *port,
 				       const struct near_rma_bufs *bufs,
 				       size_t i)
@@ -93,9 +81,9 @@ static inline void *near_mapped_handle(const struct near_port *port,
 
 /* mapping.c: the cache of mappings */
 /*
- * Returns an operation's device path, and stores its mapping, created if
- * necessary, in *mapping. If there is none, the path is the reason. memory:
- * target address in the peer's process.
+ * Returns an operation's device path. Stores its mapping, created if necessary,
+ * in *mapping. Without a mapping, the path is the reason. memory: target
+ * address in the peer's process.
  */
 enum near_device_path near_mapping_get(struct near_port *port,
 				       struct near_rma_peer *at,
@@ -103,13 +91,10 @@ enum near_device_path near_mapping_get(struct near_port *port,
 				       const struct near_region_entry *entry,
 				       uint64_t memory,
 				       struct near_mapping **mapping);
-/* Translates an address of the peer. NULL: not in the mapped range. */
+/* Returns the mapped address of the peer's len bytes; NULL: not mapped. */
 uint8_t *near_mapping_at(const struct near_mapping *mapping, uint64_t memory,
 			 size_t len);
-/*
- * Waits for all pending copies, but does not end their operations. Moves the
- * mappings to near_table.unmapped.
- */
+/* Waits for all copies. Moves the mappings to near_table.unmapped. */
 void near_mapped_close(struct near_mapped *mapped,
 		       const struct near_device *device);
 /* Implements near_onesided.share(). */
@@ -120,8 +105,8 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
 
 /* mapped.c: operations */
 /*
- * Starts the copies of op, the first one in the queue. Returns 0: begun or
- * failed, near_mapped_step() ends it; -EAGAIN: op stays queued.
+ * Starts the copies of op, the first one in the queue. Returns 0:
+ * near_mapped_step() will end op; -EAGAIN: op stays queued.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
 /* Ends, in order, the operations whose copies have ended. */

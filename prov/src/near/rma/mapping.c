@@ -12,10 +12,7 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/*
- * Moves a mapping to near_table.unmapped, or frees it if it is not mapped. No
- * copy from or to it may be pending.
- */
+/* Moves a mapping without pending copies to near_table.unmapped. */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
@@ -58,10 +55,7 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 	return now - mapping->gone_ms >= NEAR_MAPPING_KEEP_MS;
 }
 
-/*
- * Drops the unused mappings of removed regions. Drops none while NEAR_UNMAPPED
- * dropped mappings wait for the embedder.
- */
+/* Drops unused mappings of removed regions, as far as NEAR_UNMAPPED permits. */
 static void near_mapped_search(struct near_mapped *mapped)
 {
 	struct near_mapping *mapping, *next;
@@ -119,8 +113,8 @@ void *near_table_unmapped(struct near_table *table)
 }
 
 /*
- * Finds the one device queue that can copy all local buffers, and one of their
- * handles. Returns NEAR_DEVICE_MAPPED, or the reason why there is none.
+ * Stores the device queue that all local buffers have, and the handle of one
+ * buffer. Returns NEAR_DEVICE_MAPPED, or the reason why there is none.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -150,10 +144,7 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/*
- * Adds a mapping, for near_mapping_map(). NULL: no memory, or the peer has
- * NEAR_MAPPINGS mappings.
- */
+/* Adds a mapping, not mapped yet. NULL: no memory, or too many mappings. */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -212,8 +203,8 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 
 /*
  * Maps an allocation, or requests its file descriptor. Returns
- * NEAR_DEVICE_MAPPED, or the reason why it is not mapped. After -ENOMEM, drops
- * unused mappings, and retries only after the embedder has taken one of them.
+ * NEAR_DEVICE_MAPPED, or the reason why it is not mapped. After -ENOMEM drops
+ * unused mappings; retries when the embedder has released one (`released`).
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -261,7 +252,7 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-/* True if near has requested a file descriptor that has not arrived yet. */
+/* True while near waits for the file descriptor of the mapping. */
 static bool near_mapping_waits(const struct near_mapping *mapping)
 {
 	return mapping->requested_ms && mapping->fd < 0 && !mapping->failed &&

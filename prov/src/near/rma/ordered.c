@@ -32,10 +32,7 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 }
 
-/*
- * No operation starts while a posted read is pending (at->reading): a later
- * write might change memory before the peer reads it.
- */
+/* Also waits for posted reads: a write might change memory before its read. */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
 	const struct near_rma_peer *at = op->to;
@@ -58,7 +55,7 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* Sends an empty write: its reply shows that the earlier slots are consumed. */
+/* Sends an empty write. Its reply will show that earlier slots are consumed. */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };

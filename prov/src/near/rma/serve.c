@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes requests, and checks each one against its private region
- * table. If it rejects a part of an operation, it replies with the error and
- * skips the further parts.
+ * The target executes requests, after a check of each one with the private
+ * region table. If the target rejects a part of an operation, it replies with
+ * the error, and skips the further parts.
  */
 
 #include <errno.h>
@@ -53,7 +53,7 @@ void near_rma_report(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, req, req->verb);
 }
 
-/* Finds the memory that a request names. Returns 0 or an errno value > 0. */
+/* Stores the memory that a request names. Returns 0 or an errno value > 0. */
 static int near_rma_find_memory(const struct near_port *port,
 				const struct near_rma_slot *req, uint64_t addr,
 				uint8_t **memory)
@@ -112,7 +112,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/* True if the reply is for a read in parts, and has no error. */
+/* True if the reply consists of parts of the region, sent in several slots. */
 static bool near_rma_in_parts(const struct near_rma_reply *reply)
 {
 	return reply->req.verb == NEAR_READ &&
@@ -132,7 +132,7 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->copy = NULL;
 	reply->offset = reply->len = 0;
 	reply->err = near_rma_find_memory(port, req, addr, &memory);
-	/* 0 after success, because a later operation may have the same id */
+	/* not kept after success: a later operation may have the same id */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
@@ -153,8 +153,8 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 
 /*
  * Returns a request's operands; NULL: invalid length. Operands in the slot are
- * in a union with the fields total, offset and data of req. The function copies
- * them to `bytes`, then sets these fields.
+ * in a union with total, offset and data: copies the operands to `bytes`, then
+ * sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -181,7 +181,7 @@ struct near_small_req {
 	uint8_t *memory;
 };
 
-/* Loads a request. False: it is not for the fast path, or has an error. */
+/* Loads a request. False: the slow path must handle the request. */
 static near_inline bool near_small_req(struct near_port *port,
 				       const struct near_slot *slot,
 				       struct near_small_req *req)
@@ -215,7 +215,7 @@ static near_inline bool near_small_req(struct near_port *port,
 	return true;
 }
 
-/* Starts a delegated operation. True: the target must execute it now. */
+/* Starts a delegated operation. True: the caller must execute it now. */
 static near_inline bool near_small_start(struct near_rx_ring *ring,
 					 const struct near_slot *slot,
 					 uint64_t word)
@@ -257,7 +257,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_req(port, slot, &req)))
 		return false;
 	len = req.len;
-	/* never true, see near_small_req(), but shows gcc the limit of len */
+	/* never true after near_small_req(), but shows gcc the limit of len */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (req.verb == NEAR_WRITE) {
@@ -387,10 +387,7 @@ bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/*
- * Sends about the next NEAR_STEP bytes of a read in parts. True: the last bytes
- * or an error were sent.
- */
+/* Sends about NEAR_STEP bytes of a read in parts. True: the reply has ended. */
 static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 			       struct near_rma_reply *reply)
 {
@@ -403,7 +400,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 		return near_rma_answer(port, at, reply, NULL, 0);
 	while (reply->offset < req->total && reply->offset < stop) {
 		len = req->total - reply->offset;
-		/* 0: no ring to the peer; near_rma_answer() attaches to one */
+		/* 0: there is no ring yet; near_rma_answer() attaches to one */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Reads and writes of device memory, at the initiator: see stage.h. */
+/* Staged operations at the initiator: docs/near/rma.md. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -75,11 +75,8 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 	return ret;
 }
 
-/*
- * Copies a chunk to host memory by stores that bypass the caches. Others would
- * first load the old contents.
- */
 #ifdef __SSE2__
+/* Copies by stores that bypass the caches: ordinary ones load the old bytes. */
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 {
 	size_t at = -(uintptr_t)to % sizeof(__m128i);
@@ -199,7 +196,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (ret == -ENOSPC)
 		at->device_path = NEAR_DEVICE_PEERS;
-	/* loaded now, because near_rma_queue() may change at->device_path */
+	/* a copy, because near_rma_queue() may change at->device_path */
 	path = at->device_path;
 	if (!ret)
 		ret = near_rma_queue(port, at, &with, true, mapping);
@@ -223,7 +220,7 @@ void near_stage_begin(struct near_rma_op *op)
 		near_rma_ungate(op);
 }
 
-/* Takes chunks for op, and fills those of a write. 0: all parts have some. */
+/* Takes chunks for op, and fills those of a write. 0: op has all its chunks. */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
 	bool by_cpu = op->args.verb == NEAR_WRITE && !op->args.local.device;
@@ -274,10 +271,7 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/*
- * Posts a chunk's request, or ends the chunk of a failed operation. False: a
- * copy is pending, or no slot is free.
- */
+/* Posts a chunk's request, or ends a failed chunk. False: retry later. */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
 {
@@ -387,10 +381,7 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 	*copy = NULL;
 }
 
-/*
- * A stage that a peer may still access, because replies are missing, stays
- * allocated: no other peer may get it.
- */
+/* Does not free a stage that the peer may still access: replies are missing. */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {
 	struct near_staging *staging = at->staging;

@@ -2,12 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Staged operations: reads and writes with device memory at one end or at both,
- * which are neither mapped (mapped.h) nor lent (below). Each end copies
- * between its own memory and a stage: shared memory in the file of the
- * initiator's region table, divided into chunks. Chunks are filled, posted and
- * answered in the order of the operations. See docs/near/rma.md, *Staged
- * operations*.
+ * Staged and lent operations: docs/near/rma.md. A stage is shared memory in the
+ * file of the initiator's region table, divided into chunks. Chunks are filled,
+ * posted and answered in the order of the operations.
  */
 #ifndef NEAR_RMA_STAGE_H
 #define NEAR_RMA_STAGE_H
@@ -17,10 +14,10 @@
 #define NEAR_STAGE_CHUNKS (NEAR_STAGE / NEAR_STAGE_CHUNK)
 
 enum near_chunk_state {
-	NEAR_CHUNK_FILLS,	/* until its copies end and a slot is free */
+	NEAR_CHUNK_FILLS,	/* until its copies end, and a slot is free */
 	NEAR_CHUNK_POSTED,	/* until the reply arrives */
 	NEAR_CHUNK_DRAINS,	/* until the copies of a read end */
-	NEAR_CHUNK_ENDED,	/* to be freed after all earlier chunks */
+	NEAR_CHUNK_ENDED,	/* until all earlier chunks have ended */
 };
 
 /* A chunk in use: a part of a staged operation. */
@@ -33,20 +30,9 @@ struct near_chunk {
 	void *copy[NEAR_IOV_MAX];
 };
 
-/*
- * Lent operations: RMA between device memory of the initiator and pinned host
- * memory of the target, copied by the target's device. The chunk has a loan,
- * which names a region of the initiator. See docs/near/rma.md, *Lent
- * operations*.
- */
-
-/*
- * minimum length of a lent operation, bytes; NEAR_STAGE_CHUNK while other
- * operations are pending
- */
+/* minimum length of a lent operation if no other one is pending, bytes */
 #define NEAR_LOAN_MIN (64u << 10)
-/* after a rejected loan: number of next operations that are not lent */
-#define NEAR_LOAN_SKIP 4
+#define NEAR_LOAN_SKIP 4 /* near_rma_peer.loan_skip after a rejected loan */
 #define NEAR_LOAN_REJECTED EXDEV /* error in the reply to a rejected loan */
 
 enum near_loan_state {
@@ -75,11 +61,10 @@ struct near_stage {
 struct near_staging {
 	const struct near_device *device;
 	struct near_mapped mapped;
-	/* stage for this port's operations, and stage for the peer's */
-	struct near_stage ours, theirs;
+	struct near_stage ours;		/* for operations of this port */
+	struct near_stage theirs;	/* for operations of the peer */
 	bool no_view;	/* a failure to open the peer's table was logged */
-	/* numbers of chunks taken and freed so far */
-	uint32_t filled, freed;
+	uint32_t filled, freed;	/* numbers of chunks taken and freed so far */
 	struct near_chunk chunk[NEAR_STAGE_CHUNKS];
 };
 
@@ -87,22 +72,19 @@ struct near_staging {
 /* Returns a peer's staging state, created if necessary; NULL: no memory. */
 struct near_staging *near_staging(struct near_port *port,
 				  struct near_rma_peer *at);
-/*
- * Maps the stage with this index. fd: file of a region table. Returns 0 or
- * -errno, never -EAGAIN.
- */
+/* Maps a stage of the table's file fd. Returns 0 or -errno, never -EAGAIN. */
 int near_stage_map(struct near_stage *stage, int fd, int index);
 /*
- * Copies between a stage and local memory. device: handle of the local memory;
- * NULL: the CPU copies during the call. Otherwise starts a copy, and stores its
- * handle in *copy. Returns 0 or -errno.
+ * Copies between a stage and local memory. Host memory (device is NULL): copies
+ * during the call. Device memory: starts a copy, and stores its handle in
+ * *copy. Returns 0 or -errno.
  */
 int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 		    void *device, void *to, const void *from, size_t len,
 		    void **copy);
 /*
- * Implements near_rma() for a read or write with device memory at one end or at
- * both. entry, memory: from near_rma_look_up(); 0 with NEAR_RMA_BY_ID.
+ * Implements near_rma() for device memory at one end or at both. entry, memory:
+ * from near_rma_look_up(); 0 with NEAR_RMA_BY_ID.
  */
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
@@ -112,12 +94,12 @@ bool near_copies_ended(const struct near_device *device, void **copy, int *err);
 /* Counts an operation as begun. If it is a fetch, lets messages overtake it. */
 void near_stage_begin(struct near_rma_op *op);
 /*
- * Allocates and maps this port's stage, if there is none yet. Returns 0 or
+ * Creates this port's stage for the peer, if there is none. Returns 0 or
  * -errno, never -EAGAIN; -ENOSPC: no stage is free.
  */
 int near_stage_open(struct near_port *port, struct near_rma_peer *at);
 /*
- * Continues op, the first one in the queue. op->on_device must be true. Returns
+ * Continues op, the first one in the queue, which uses device memory. Returns
  * 0: op has left the queue, and may be freed; -EAGAIN: op stays queued.
  */
 int near_stage_continue(struct near_port *port, struct near_rma_op *op);
@@ -127,9 +109,8 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at);
 bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 			 size_t offset, int err);
 /*
- * Waits for this port's copies, revokes its loans, then unmaps all memory of
- * the peer. Frees at->staging. peer_lives: the peer has not failed, so it may
- * still copy.
+ * Waits for this port's copies, revokes its loans, unmaps all memory of the
+ * peer, and frees at->staging. peer_lives: the peer may still copy.
  */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 
@@ -138,17 +119,16 @@ void near_stage_close(struct near_rma_peer *at, bool peer_lives);
 int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot);
 /*
- * Looks up the region of a request. addr: RMA address at which the operation
- * starts. Stores in *memory the address of the bytes of this request, and in
- * *device the region's handle for near_device (NULL: host memory). Returns 0 or
- * an errno value, > 0.
+ * Looks up the region of a request. addr: RMA address of the operation. Stores
+ * in *memory the address of this request's bytes, and in *device the region's
+ * handle (NULL: host memory). Returns 0 or an errno value, > 0.
  */
 int near_stage_where(const struct near_port *port,
 		     const struct near_rma_slot *req, uint64_t addr,
 		     uint8_t **memory, void **device);
 /*
- * Returns the message with the id reply->addr, if it goes to this peer, is in
- * host memory and has at least reply->req.total bytes; otherwise NULL.
+ * Returns the message that a request with NEAR_RMA_BY_ID names. NULL: it does
+ * not go to this peer, is not in host memory, or is too short.
  */
 const struct near_tx_op *near_stage_message(const struct near_port *port,
 					    const struct near_peer *peer,
@@ -162,8 +142,8 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 
 /* loan.c: lent operations */
 /*
- * Initiator: true if the operation should be lent. If only at->loan_skip
- * forbids lending, decrements at->loan_skip and returns false.
+ * Initiator: true if the operation should be lent. Decrements at->loan_skip if
+ * only loan_skip forbids lending.
  */
 bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
@@ -173,20 +153,14 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
  * may begin now. Returns -EAGAIN: op stays in the queue until the reply.
  */
 int near_loan_issue(struct near_port *port, struct near_rma_op *op);
-/*
- * Initiator: handles a reply with the error err. If the target has rejected the
- * loan, stages the operation and returns 0. Otherwise returns err.
- */
+/* Initiator: stages a rejected operation. Returns 0, or the reply's error. */
 int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 		       int err);
 
-/*
- * Target: takes the loan of a request and starts the copy. Returns 0, or the
- * error for the reply, > 0.
- */
+/* Target: takes the loan and starts the copy. Returns 0 or an error > 0. */
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
-/* Target: ends the request's loan, if any. The copy must have ended before. */
+/* Target: ends the loan of a request, if any, after the end of the copy. */
 void near_loan_end(struct near_rma_reply *reply);
 
 /* Initiator: revokes its loans, and waits for the copies of taken ones. */

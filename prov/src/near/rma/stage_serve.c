@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Staged reads and writes, at the target: see stage.h. */
+/* Staged operations at the target: docs/near/rma.md. */
 
 #include <errno.h>
 
@@ -18,7 +18,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* if the table is not open, retry: a file descriptor may be free now */
+	/* retry after a failure: a file descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -79,8 +79,8 @@ bool near_stage_copied(const struct near_port *port,
 }
 
 /*
- * True if the request must wait, because a pending copy uses some of its bytes.
- * A device with queues makes the copies in order itself.
+ * True if the request must wait for a pending copy of some of its bytes. A
+ * device with queues makes copies in order, so requests need not wait.
  */
 static bool near_stage_overlaps(const struct near_port *port,
 				const struct near_rma_peer *at, void *device,
@@ -145,7 +145,7 @@ static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 				req->len, &reply->copy);
 }
 
-/* True if a request is valid. Only a faulty peer sends an invalid request. */
+/* False for a request that only a faulty peer sends. */
 static bool near_stage_valid(const struct near_rma_slot *req)
 {
 	if ((req->verb != NEAR_READ &&
@@ -172,7 +172,7 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_ring_broken(port, ring, "request length", req.len);
 		return -EPROTO;
 	}
-	/* connect: the reply needs a ring, the copy needs the region table */
+	/* the reply needs a ring, and the copy needs the peer's region table */
 	if (!ring->peer->tx.slots && near_connect(port, ring->peer) == -EAGAIN)
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);

@@ -58,7 +58,7 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 
 /*
  * Makes the peer's near_ctl.done the port's poll word if necessary. False: the
- * poll word is another peer's, so each poll must continue this peer.
+ * poll word belongs to another peer, so each poll must continue this peer.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -74,7 +74,7 @@ static bool near_rma_use_poll_word(struct near_port *port,
 	return true;
 }
 
-/* Continues all operations and replies of a peer. Returns 0: no progress. */
+/* Continues the operations and replies of a peer. Returns 0: no progress. */
 static int near_rma_peer_step(struct near_port *port,
 			      struct near_rma_peer *at)
 {
@@ -139,7 +139,7 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 		if (op->to == at)
 			near_rma_end(port, op, ECONNRESET);
 	near_rma_drop_work(port, at);
-	/* now: unexpected messages may delay near_rma_forget() for long */
+	/* now, because unexpected messages may delay near_rma_forget() */
 	near_rma_view_drop(at);
 }
 

@@ -16,28 +16,21 @@
 #define NEAR_RMA_STAGED 0x40u	/* the data goes through a chunk: stage.h */
 #define NEAR_RMA_INLINE 0x80u	/* the operands are in the slot */
 #define NEAR_RMA_KEPT 256	/* size of near_rma_op.kept, bytes */
-/*
- * limit of an operand of an atomic's request, and of a read with one reply,
- * bytes; a longer read is a *read in parts*
- */
+/* limit of an atomic's operand, and of a read that is not in parts, bytes */
 #define NEAR_RMA_PART 256
 #define NEAR_RMA_EXPECT 512	/* limit of replies expected from a peer */
-/* limit of queued replies to a peer; a peer that requests more is faulty */
-#define NEAR_RMA_REPLIES_MAX 1024
+#define NEAR_RMA_REPLIES_MAX 1024	/* limit of queued replies to a peer */
 
 struct near_rma {
 	const struct near_rma_sink *sink;
 	struct near_table *table;
-	/* NEAR_MAY_*: operations that need an event, see near_rma_events() */
-	uint32_t events;
+	uint32_t events;	/* NEAR_MAY_*: argument of near_rma_events() */
 	struct near_pool ops;
 	struct near_pool replies;
-	/* peer whose near_ctl.done is near_port.poll_word; or NULL */
-	struct near_rma_peer *poll_peer;
-	/* numbers of fast path operations: issued, and executed for peers */
-	uint64_t small, served;
-	/* numbers of operations on device memory, indexed by device path */
-	uint64_t device_ops[NEAR_DEVICE_PATHS];
+	struct near_rma_peer *poll_peer;	/* peer of the poll word */
+	uint64_t small;		/* number of issued fast-path operations */
+	uint64_t served;	/* number of requests served by the fast path */
+	uint64_t device_ops[NEAR_DEVICE_PATHS];	/* see near_rma_device_ops() */
 };
 
 /* The operations between a port and a peer, in both directions. */
@@ -48,10 +41,7 @@ struct near_rma_peer {
 	bool view_tried;	/* near_rma_view_open() must not retry */
 	bool reading;	/* a read that near_rma_post() has posted is pending */
 	uint32_t unanswered;	/* number of operations begun, but not ended */
-	/*
-	 * number of expected replies; a read in parts counts as 1, staged and
-	 * lent operations as 0
-	 */
+	/* number of expected replies, except for staged and lent operations */
 	uint32_t expect;
 	uint32_t replies_queued;	/* number of elements of replies */
 	/* id of the peer's last operation if this port has rejected it; or 0 */
@@ -67,25 +57,20 @@ struct near_rma_peer {
 	uint64_t counted;		/* last loaded value of near_ctl.done */
 	/* start of the wait before a revocation, ns; 0: not set */
 	uint64_t delegated_ns;
-	/* number of further operations that near does not delegate */
-	uint32_t skip;
+	uint32_t skip;	/* number of next operations not to delegate */
 	/* value of skip after the next revocation; 0: NEAR_DELEG_SKIP */
 	uint32_t next_skip;
 	/* The fields up to device_pending are for device memory. */
 	struct near_staging *staging;	/* NULL: no operation so far */
-	/* device path of this port's last operation on device memory */
-	enum near_device_path device_path;
-	/* number of further operations that near does not lend */
-	uint32_t loan_skip;
-	/* number of begun operations on device memory that have not ended */
-	uint32_t device_pending;
-	/* number of operations that keep NEAR_GATE_QUEUE closed */
-	uint32_t gates;
+	enum near_device_path device_path;	/* path of the last operation */
+	uint32_t loan_skip;	/* number of next operations not to lend */
+	uint32_t device_pending;	/* number of pending operations */
+	uint32_t gates;	/* number of operations that close NEAR_GATE_QUEUE */
 	/* number of chunks and mapped operations that polls must continue */
 	uint32_t due;
 	/*
-	 * operations not completely issued, in order; lent operations and reads
-	 * with NEAR_RMA_HOLD stay until they end
+	 * operations that have not requested or copied all bytes, in order.
+	 * Lent operations and reads with NEAR_RMA_HOLD stay until they end.
 	 */
 	struct near_link queue;
 	struct near_link replies;	/* queued replies, in order */
@@ -98,9 +83,8 @@ struct near_rma_op {
 	struct near_rma_peer *to;
 	struct near_slot *slot;		/* slot of a delegated operation */
 	union {
-		uint64_t seq;	/* sequence number of a delegated operation */
-		/* other operation: near_rma_mark() after its last request */
-		uint64_t mark;
+		uint64_t seq;	/* delegated operation: sequence number */
+		uint64_t mark;	/* other: near_rma_mark() after last request */
 	};
 	size_t sent;			/* bytes requested or copied */
 	size_t answered;		/* bytes whose replies were received */
@@ -117,19 +101,14 @@ struct near_rma_op {
 	struct iovec local[NEAR_IOV_MAX];
 	struct iovec result[NEAR_IOV_MAX];
 	struct iovec compare[NEAR_IOV_MAX];
-	/* near_device handle of each buffer in `local`; NULL: host memory */
-	void *device[NEAR_IOV_MAX];
-	/* mapping of the target's memory; NULL: not a mapped operation */
-	struct near_mapping *mapping;
+	void *device[NEAR_IOV_MAX];	/* handles of `local`; NULL: host */
+	struct near_mapping *mapping;	/* NULL: not a mapped operation */
 	/* mapped operation: handle of each buffer's pending copy; or NULL */
 	void *pending[NEAR_IOV_MAX];
 	uint8_t kept[NEAR_RMA_KEPT];	/* copy of short operands */
 };
 
-/*
- * A reply to a peer's request. A read in parts has a reply of several slots,
- * each filled from the region when it is sent.
- */
+/* A reply to a peer's request. The reply to a read in parts has many slots. */
 struct near_rma_reply {
 	struct near_pooled pooled;
 	struct near_link link;		/* in near_rma_peer.replies */
@@ -144,8 +123,7 @@ struct near_rma_reply {
 	void *copy;	/* handle of the pending device copy; or NULL */
 	/* start of the region's bytes that `copy` uses; NULL: lent operation */
 	uint8_t *memory;
-	/* loan in state NEAR_LOAN_TAKEN; valid if mapping is not NULL */
-	struct near_loan *loan;
+	struct near_loan *loan;		/* taken loan, if mapping is not NULL */
 	struct near_mapping *mapping;	/* mapping of lent memory; or NULL */
 	uint8_t bytes[NEAR_RMA_PART];
 };
@@ -155,10 +133,7 @@ struct near_rma_reply {
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
 /* Slow path of near_rma_view(): opens the table at the first call. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
-/*
- * True if each operation with this peer waits for a reply, for a new value of
- * near_port.poll_word, or for a tick.
- */
+/* True if all operations wait for a reply, for the poll word or for a tick. */
 static inline bool near_rma_waits(const struct near_rma_peer *at)
 {
 	return near_list_empty(&at->queue) && near_list_empty(&at->replies) &&
@@ -184,8 +159,8 @@ static inline void near_rma_add_work(struct near_port *port,
 }
 
 /*
- * Makes the peer's near_ctl.done the poll word, near_port.poll_word. The peer's
- * first delegated operation must be a write: reads end by a reply.
+ * Makes the peer's near_ctl.done the port's poll word (rma.md, *Polling*). The
+ * peer's first delegated operation must be a write.
  */
 static inline void near_rma_set_poll_word(struct near_port *port,
 					  struct near_rma_peer *at)
@@ -244,7 +219,7 @@ static near_inline bool near_rma_adds(unsigned int type, unsigned int op)
 	return (type == NEAR_UINT64 || type == NEAR_INT64) && op == NEAR_SUM;
 }
 
-/* Returns a request's number of operands: 0, 1, or (NEAR_COMPARE) 2. */
+/* Returns the number of operands in a request: 0, 1, or 2 (NEAR_COMPARE). */
 static inline unsigned int near_rma_operands(unsigned int verb,
 					     unsigned int op)
 {

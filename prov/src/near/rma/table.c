@@ -18,10 +18,8 @@
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
 #define NEAR_TABLE_MAX_BITS 18	/* a table of 16 MiB */
-/* limit of entries to probe in a peer's table */
-#define NEAR_TABLE_PROBES 4096
-/* limit of attempts to read a peer's table while it changes */
-#define NEAR_TABLE_TRIES 64
+#define NEAR_TABLE_PROBES 4096	/* limit of probed entries of a peer's table */
+#define NEAR_TABLE_TRIES 64	/* limit of attempts to read a peer's table */
 
 static size_t near_table_size(uint32_t bits)
 {
@@ -130,8 +128,8 @@ void near_table_close(struct near_table *table)
 }
 
 /*
- * Begins a change, as the writer of a seqlock. The fence orders the store of
- * the odd generation before stores to entries. Pairs with the fence in
+ * Begins a change, as the writer of a seqlock. The fence keeps stores to
+ * entries behind the store of the odd generation. Partner: the fence in
  * near_table_view_find().
  */
 static void near_table_begin(struct near_table *table)
@@ -142,9 +140,8 @@ static void near_table_begin(struct near_table *table)
 }
 
 /*
- * Ends a change. The release orders stores to entries before the store of the
- * even generation. Pairs with near_table_view_find() and
- * near_table_view_known().
+ * Ends a change. The release keeps stores to entries before the store of the
+ * even generation. Partners: the acquire loads of the generation.
  */
 static void near_table_end(struct near_table *table)
 {
@@ -178,7 +175,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* reserve memory: a store to a page without memory raises SIGBUS */
+	/* without reserved memory, a store to the file raises SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -269,9 +266,9 @@ int near_table_export(struct near_table *table, uint64_t key,
 }
 
 /*
- * Removes an entry. A search stops at a gap. So the loop moves an entry into
- * the gap if the search for it begins at or before the gap; its former place is
- * the new gap.
+ * Removes an entry, which leaves a gap. A search stops at a gap, so the loop
+ * moves later entries into the gap if their search begins at or before the gap.
+ * The former place of a moved entry is the new gap.
  */
 void near_table_remove(struct near_table *table, uint64_t key)
 {
@@ -366,10 +363,7 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/*
- * Copies the entry with this key. Returns 0; -EKEYREJECTED: not found. The
- * result is valid only if the generation has not changed.
- */
+/* Tries near_table_view_find(). Invalid if the generation changes meanwhile. */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {
@@ -416,8 +410,8 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 			continue;
 		}
 		/*
-		 * The fence orders the loads of the entry before the next load
-		 * of the generation. Pairs with near_table_begin().
+		 * The fence keeps the loads of the entry before the next load
+		 * of the generation. Partner: the fence in near_table_begin().
 		 */
 		ret = near_table_view_try(view, key, entry);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -434,8 +428,8 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 }
 
 /*
- * The owner removes a region before it reuses the region's export. So if the
- * table still has the entry after pread(), the export belongs to the entry.
+ * If the table still has the entry after pread(), the export belongs to the
+ * entry: the owner removes a region before it reuses the region's export.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

@@ -18,7 +18,7 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 #define NEAR_STAGE (2u << 20)		/* size of a stage, bytes */
 #define NEAR_STAGE_CHUNK (256u << 10)	/* size of a chunk of a stage, bytes */
 
-/* limit of exports; they lie between the table and the stages in the file */
+/* limit of exports, which are between the table and the stages in the file */
 #define NEAR_EXPORTS 4096
 static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
 	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
@@ -40,11 +40,10 @@ struct near_table {
 	bool staged;	/* the file can hold stages */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
-	/* mapped: list of near_mapped; unmapped: see near_table_unmapped() */
-	struct near_link mapped, unmapped;
+	struct near_link mapped;	/* list of near_mapped */
+	struct near_link unmapped;	/* mappings for near_table_unmapped() */
 	uint32_t unmapped_count;
-	/* number of mappings that near_table_unmapped() has returned */
-	uint64_t released;
+	uint64_t released;	/* number of mappings taken from `unmapped` */
 };
 
 /* Returns the offset of a stage in the table's file, bytes. */
@@ -63,10 +62,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 /* Slow path of near_table_find(): searches beyond the first place of a key. */
 const struct near_region_entry *
 near_table_find_slow(const struct near_table *table, uint64_t key);
-/*
- * Returns the entry with this key; NULL: there is none. The pointer is valid
- * until the table changes.
- */
+/* Returns the entry with this key, valid until the table changes; or NULL. */
 static inline const struct near_region_entry *
 near_table_find(const struct near_table *table, uint64_t key)
 {
@@ -77,46 +73,35 @@ near_table_find(const struct near_table *table, uint64_t key)
 	       home : near_table_find_slow(table, key);
 }
 
-/*
- * A peer's table, mapped read-only. The peer may be faulty, so near checks all
- * values, except addresses that are used only in the peer's process.
- */
+/* A peer's table, mapped read-only. A faulty peer may store any values. */
 struct near_table_view {
 	const struct near_table_head *head;
 	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	/* table's generation when `known` was found; odd: `known` is invalid */
-	uint64_t generation;
+	uint64_t generation;	/* of the table, at `known`; odd: none */
 	struct near_region_entry known;	/* the entry found last */
 };
 
-/*
- * Maps a peer's table. Takes over fd, and closes it after an error. Returns 0
- * or -errno.
- */
+/* Maps a peer's table, which then owns fd; closes fd after an error. */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if index is that of a stage, and the peer's file contains all stages. */
+/* True if the index is valid, and the peer's file contains all stages. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key to *entry. Returns 0; -EKEYREJECTED: no such
- * key; -EAGAIN: the owner was writing, the table is invalid, or mmap() failed
- * after the table had grown.
+ * key; -EAGAIN: the table is not readable now.
  */
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Copies the export of an entry just found by near_table_view_find(). Returns
- * 0; -EAGAIN: the region was removed, or the table is invalid.
+ * Copies the export of an entry from near_table_view_find(). Returns 0;
+ * -EAGAIN: the region was removed, or the table is invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
-/*
- * Returns the entry found last. NULL: it has another key, or the table has
- * changed since then.
- */
+/* Returns the entry found last, if it has this key and is valid; or NULL. */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
 {
@@ -126,9 +111,8 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access to the len bytes at addr. Stores in *memory the address that
- * these bytes have in the owner's process. Returns 0; -EACCES: outside the
- * region, or not permitted.
+ * Checks an access to the len bytes at addr. Stores in *memory their address in
+ * the owner's process. Returns 0; -EACCES: outside the region, or no right.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
