@@ -3,14 +3,11 @@
 
 /*
  * Local transports: near (transport/near) and libfabric's shm (shm/). Upper
- * layers call them through duo_transport; only near's fast paths are called
- * directly. Two endpoints use a transport only if the records of both contain
- * its enum duo_transport_kind.
+ * layers call them through duo_transport, except near's fast paths.
  *
  * Locks that the caller must hold:
- * - open(), enable(), count(), close(): all locks of the domain. Exception:
- *   fi_endpoint calls open() without a lock, as no other thread has the
- *   endpoint yet.
+ * - open(), enable(), count(), close(): all locks of the domain. fi_endpoint
+ *   calls open() without a lock, because no other thread has the endpoint yet.
  * - fabric_open(), domain_open(), cq_open(), cntr_open(), reap(), sweep(): none
  * - other functions: the lock of the group of the endpoint or CQ
  */
@@ -39,7 +36,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* Limits. fi_getinfo returns the minimum of these and the core's limits. */
+/* fi_getinfo returns the minimum of these limits and the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* longest injected message, bytes */
 	size_t iov_limit;
@@ -48,35 +45,30 @@ struct duo_transport_limits {
 };
 
 struct duo_transport {
-	/* value of the parameter FI_OFI_DUO_LOCAL for this transport */
-	const char *name;
+	const char *name;	/* value of FI_OFI_DUO_LOCAL */
 	struct duo_transport_limits limits;
 	/* resources that a local side requires, as text for a warning */
 	const char *takes;
-	/*
-	 * true: endpoints of one user must not start at the same time, because
-	 * each tests for free space before it allocates the space
-	 */
+	/* endpoints of one user must open() one after another */
 	bool exclusive_start;
-	/* true: carries messages from and to device memory (device/device.h) */
-	bool device;
+	bool device;	/* carries messages from and to device memory */
 	/*
 	 * The next four functions open an object of the transport, and store it
-	 * in path_*[FI_DUO_LOCAL]. A function is NULL if the transport has no
-	 * such object. If fabric_open() or domain_open() fails, the function
-	 * logs a warning, and the core carries all messages.
+	 * in path_*[FI_DUO_LOCAL]. NULL: the transport has no such object. If
+	 * fabric_open() or domain_open() fails, it logs a warning, and the core
+	 * carries all messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/*
-	 * Opens the endpoint's local side. Stores its peer_name in
-	 * ep->publication. An error requires close(), too.
+	 * Opens the endpoint's local side, and stores its peer_name in
+	 * ep->publication. The caller must call close(), even after an error.
 	 */
 	int (*open)(struct duo_ep *ep);
 	/*
-	 * Enables the local side and stores it in path_ep[FI_DUO_LOCAL]. The
+	 * Enables the local side, and stores it in path_ep[FI_DUO_LOCAL]. The
 	 * endpoint must have its map, and its record if it uses the registry.
 	 */
 	int (*enable)(struct duo_ep *ep);
@@ -85,22 +77,20 @@ struct duo_transport {
 	/* Polls all endpoints of the CQ. Returns 0 if there was no progress. */
 	uint32_t (*poll)(struct duo_cq *cq);
 	/*
-	 * True if local processes oversubscribe the CPUs of this thread.
-	 * endpoints: number of records in the user's registry directory.
+	 * True if local processes oversubscribe this thread's CPUs. endpoints:
+	 * number of records in the user's registry directory.
 	 */
 	bool (*oversubscribed)(const struct duo_ep *ep, size_t endpoints);
 	/*
-	 * Prepares a sleep (cq/wait.c). NULL: the transport cannot wake
-	 * threads. Returns
-	 * - 0: the next event makes the CQ's wait object readable
-	 * - -FI_EAGAIN: there is an event; the caller must poll instead
+	 * Prepares a sleep (cq/wait.c): returns 0, and the next event will make
+	 * the CQ's wait object readable. -FI_EAGAIN: there is an event already;
+	 * the caller must poll. NULL: the transport cannot wake threads.
 	 */
 	int (*arm)(struct duo_ep *ep);
 	/*
-	 * Ends a sleep. True: the transport has signaled an event and is not
-	 * armed any more. The caller must then wake the other sleeping threads.
-	 * Each of these threads must call arm() again before it sleeps. NULL if
-	 * arm() is NULL.
+	 * Ends a sleep. True: an event has disarmed the transport. The caller
+	 * must wake all sleeping threads, which call arm() before they sleep
+	 * again. NULL if arm() is NULL.
 	 */
 	bool (*woken)(struct duo_ep *ep);
 	/* Polls before close(), so that pending operations can end. */
@@ -108,29 +98,27 @@ struct duo_transport {
 	void (*close)(struct duo_ep *ep);
 	/*
 	 * Starts to receive rx, an arrived message, into the buffers of recv.
-	 * Returns 0; or -errno, and has changed nothing.
+	 * Returns 0 or -errno. After an error, nothing has changed.
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
 	 * Connects to a peer. name: peer_name of the peer's record. addr: for
-	 * log messages. Returns the peer index, which is the same at each call;
-	 * FI_ADDR_NOTAVAIL: not reachable, and *reason is the cause.
-	 *
-	 * *reason must be FI_DUO_OK before the call. If it changes although the
-	 * function returns an index, sends to the peer must use the core, but
-	 * the peer may send over this transport.
+	 * log messages. *reason: FI_DUO_OK before the call. Returns
+	 * - the peer index, the same at each call. If *reason has changed, this
+	 *   endpoint must send over the core, but the peer may send over this
+	 *   transport.
+	 * - FI_ADDR_NOTAVAIL: not reachable, for *reason
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/*
-	 * Ends the use of a peer index that connect() has returned: no address
-	 * has the index any more. Must not be called in a poll. NULL: the index
-	 * stays in use.
+	 * Frees a peer index of connect() that no address has any more. Must
+	 * not be called in a poll. NULL: the transport frees no index.
 	 */
 	void (*unbind)(struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * True if the peer still exists: near monitors the peer and has found
-	 * no failure, or shm's region of the peer exists.
+	 * True if near monitors the peer and has found no failure, or if shm's
+	 * region of the peer exists.
 	 */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
 	/*
@@ -139,14 +127,14 @@ struct duo_transport {
 	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Removes the file of a failed process. name: peer_name of the
-	 * process's record. NULL: the transport has no such files.
+	 * Removes the file of a failed process with this peer_name. NULL: the
+	 * transport has no such files.
 	 */
 	void (*reap)(const char *name);
 	/*
-	 * Removes further files of failed processes: near's sockets in dir, or
-	 * shm's regions with pid_ns in their names. dir: file descriptor of the
-	 * user's registry directory. NULL: the transport has no such files.
+	 * Removes further files of failed processes: near's sockets in the
+	 * user's registry directory `dir` (a file descriptor), or shm's regions
+	 * with pid_ns in their names. NULL: the transport has no such files.
 	 */
 	void (*sweep)(int dir, uint64_t pid_ns);
 };

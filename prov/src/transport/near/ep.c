@@ -19,8 +19,7 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* number of polls by duo_near_drain() */
-/* longest wait for a reply in the fd exchange; after it, the core is used */
-#define DUO_NEAR_TIMEOUT_MS 2000
+#define DUO_NEAR_TIMEOUT_MS 2000 /* near_attr.timeout_ms if there is a core */
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
 	      "in a record");
@@ -48,10 +47,7 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/*
- * Opens the port, and stores its address for the registry record. ep->near
- * stays NULL until fi_enable, so that no thread polls the port before.
- */
+/* duo_transport.open(). Leaves ep->near NULL, so that no thread polls yet. */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -116,7 +112,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		ep->near = NULL;
 		return ret;
 	}
-	/* ignores errors: they affect only peers that require an fd exchange */
+	/* ignores errors: they affect only peers that need an fd exchange */
 	if (!ep->core.carries_nothing)
 		near_listen(near->port, ep->publication.dir);
 	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
@@ -125,7 +121,7 @@ static int duo_near_enable(struct duo_ep *ep)
 	near->msg_order = ep->tx.order;
 	duo_near_onesided_start(ep);
 	ep->path_ep[FI_DUO_LOCAL] = &near->fid;
-	/* threads that already sleep on the CQs must arm the new port */
+	/* threads that sleep on the CQs must arm the new port */
 	duo_ep_wake_sleepers(ep);
 	return 0;
 }
@@ -172,8 +168,7 @@ static void duo_near_close(struct duo_ep *ep)
 
 /*
  * near_sink.peer_up(): assigns a peer index. Reuses a freed index as late as
- * possible: until then, a send with the old index finds no peer. After that it
- * would find the wrong one.
+ * possible, because a late send with this index would then reach a wrong peer.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -207,8 +202,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application
- * requires. If the peer has no region table, the core executes RMA to the peer,
- * and does not wait for messages over near.
+ * requires. RMA to a peer without region table goes over the core, which does
+ * not wait for messages over near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -218,9 +213,8 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). Does not open the peer's segment: the first send to
- * the peer opens it. If that send would need an fd exchange, starts it now
- * (near_peer_prepare()), so that the send need not wait.
+ * duo_transport.connect(). The first send to the peer opens the peer's segment.
+ * Starts an fd exchange now if that send needs one (near_peer_prepare()).
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -254,10 +248,7 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return index;
 }
 
-/*
- * duo_transport.unbind(). Frees the peer, and its index, unless near needs the
- * peer: for a ring, or for a pending operation.
- */
+/* Drops ep->map's reference to the peer. The last one frees peer and index. */
 void duo_near_unbind(struct duo_ep *ep, fi_addr_t index)
 {
 	struct duo_near *near = ep->near;

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Handles the failure of a peer, after near has delivered the peer's complete
- * messages and ended all operations with the peer. Ends receives that name the
- * peer. Drops rendezvous messages of the peer that have matched no receive:
- * their data are in the peer's memory.
+ * Handles the failure of a peer, after near has delivered the peer's messages
+ * and ended all operations with the peer. Ends receives that name the peer.
+ * Drops unmatched rendezvous messages, whose data are in the peer's memory.
  */
 
 #include <rdma/fi_errno.h>
@@ -78,9 +77,9 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * must precede duo_map_peer_failed(), which removes the peer's
-		 * fi_addr from the map: without the fi_addr, the peer's
-		 * unresolved messages match no receive that names the peer
+		 * before duo_map_peer_failed() removes the peer's fi_addr:
+		 * without this fi_addr, the peer's messages match no receive
+		 * that names the peer
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

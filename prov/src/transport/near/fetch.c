@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Large messages from or to device memory. The receiver fetches such a message:
- * it reads the message by near_rma(). If the fetch fails, the sender sends
- * fragments. Before the first fragment, the sender copies a message in device
- * memory to host memory.
+ * Large messages from or to device memory. The receiver fetches such a message
+ * by near_rma() (docs/near/rma.md). If the fetch fails, the receiver requests
+ * fragments. The sender copies device memory to host memory before it sends
+ * fragments.
  */
 
 #include <stdlib.h>

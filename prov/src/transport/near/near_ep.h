@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near. The caller of these functions must hold
- * the lock of the group. Cost: 36 KiB per endpoint, and near's memory.
+ * An endpoint's local side over near. Lock: the caller must hold the lock of
+ * the group. Cost: 36 KiB per endpoint, and near's memory.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -15,8 +15,7 @@
 #include "queue/block.h"
 
 #define DUO_NEAR_INJECT 4096	/* longest injected message, bytes */
-/* maximum number of pending operations in each direction */
-#define DUO_NEAR_QUEUE 1024
+#define DUO_NEAR_QUEUE 1024	/* limit of pending operations per direction */
 
 /*
  * fi_enable creates this struct. In the provider near, fi_endpoint creates it,
@@ -27,37 +26,28 @@ struct duo_near {
 	struct duo_ep *ep;
 	struct near_port *port;
 	bool tx_all;	/* all sends except injects have completions */
-	/*
-	 * the CQ is not hidden, and gets a completion from each call without a
-	 * flags argument, except injects
-	 */
-	bool tx_reports;
+	bool tx_reports; /* calls without flags, except injects, complete */
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/*
-	 * sub-receives with a matched message; the messages of one peer
-	 * complete in the order of this list
-	 */
+	/* matched sub-receives; those of one peer complete in list order */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
 	bool fetches;	/* near can fetch messages from or to device memory */
 	bool direct;	/* near, not the core, executes this endpoint's RMA */
 	bool unordered;	/* duo_onesided_unordered() has logged its warning */
-	/* bits (duo_near_small()) of operations that may take the fast path */
-	uint32_t small;
+	uint32_t small;	/* operations for the fast path: duo_near_small() */
 	uint32_t next;	/* peer index at which peer_up() begins its search */
-	/* peers, indexed by peer index; NULL: index not in use */
-	struct near_peer *peer[DUO_LOCAL_MAX];
+	struct near_peer *peer[DUO_LOCAL_MAX];	/* NULL: index not in use */
 	bool bound[DUO_LOCAL_MAX];	/* ep->map has a reference to peer[] */
 };
 
-/* A pending large send */
+/* A pending large send. */
 struct duo_near_sending {
 	struct near_pooled pooled;
 	void *context;
 	uint64_t flags;
-	fi_addr_t to;	/* receiver's fi_addr, for an error entry of the CQ */
+	fi_addr_t to;	/* receiver's address, for an error entry of the CQ */
 	bool report;	/* the send writes a completion */
 	void *desc;	/* descriptor of the first buffer */
 };
@@ -99,20 +89,16 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
-/* Drops ep->map's reference to the peer with this index, if it has one. */
+/* duo_transport.unbind() */
 void duo_near_unbind(struct duo_ep *ep, fi_addr_t index);
 /* Sends to a peer. Returns 0, -FI_EAGAIN, or another error of fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
-/*
- * Starts to fetch the message that has matched rx. op: the operation that
- * near_recv_begin() has returned.
- */
+/* Starts to fetch the message that has matched rx. op: of near_recv_begin() */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
- * Ends the receive rx after a fetch. err: 0 or a positive errno value. If the
- * fetch has failed, but the peer has not, requests fragments: then the last
- * fragment ends rx. Without memory for fragments, rx ends with FI_ENOMEM.
+ * Ends the receive rx after a fetch. err: 0 or a positive errno value. After an
+ * error other than FI_ECONNRESET, requests fragments: the last one ends rx.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);
 

@@ -41,10 +41,7 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/*
- * near_rma_sink.event(): a peer has accessed memory of this process. If near
- * executes no RMA for the endpoint, only a faulty peer causes an event.
- */
+/* near_rma_sink.event(): a peer has accessed memory of this process. */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -56,7 +53,7 @@ static void duo_near_onesided_event(void *ctx,
 	};
 
 	if (!ep->near->onesided)
-		return;
+		return;		/* the peer is faulty */
 	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
 	if (!event->has_data)
 		return;
@@ -70,10 +67,6 @@ static const struct near_rma_sink duo_near_onesided_sink = {
 	.event = duo_near_onesided_event,
 };
 
-/*
- * Requests events only for accesses that a counter counts, because each event
- * costs the peer a slot.
- */
 void duo_near_onesided_events(struct duo_ep *ep)
 {
 	if (ep->near->onesided)
@@ -83,12 +76,10 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns duo_near.small. near's fast path does not support
- * - FI_FENCE, FI_REMOTE_CQ_DATA and FI_INJECT as the endpoint's default flags
- * - order between messages and writes or reads (FI_ORDER_WAS, RAS, SAR)
- * An operation has its bit if the endpoint requires none of this for it. A
- * fetch-and-add is always in order with messages: the target executes it when
- * it consumes the slot.
+ * Returns the value of near->small. The fast path supports neither the flags
+ * below as the endpoint's default flags, nor order between messages and writes
+ * or reads (FI_ORDER_WAS, RAS, SAR). Fetch-and-adds always are in order with
+ * messages, because the target executes them when it consumes the slot.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
@@ -133,7 +124,7 @@ int duo_near_onesided_open(struct duo_near *near)
 
 void duo_near_onesided_start(struct duo_ep *ep)
 {
-	/* not with device memory: the fast path does not test for it */
+	/* the fast path does not support device memory */
 	if (ep->near->onesided && !ep->domain->device)
 		ep->near->small = duo_near_small_ones(ep);
 	duo_near_onesided_events(ep);

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics over near. They use the core's memory regions and keys. The
- * core executes operations that near does not support or would reject, so that
- * the application gets the core's result.
+ * RMA and atomics over near, with the core's memory regions and keys. The core
+ * executes operations that near does not support or would reject.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -15,11 +14,10 @@
 #include "obj/mr.h"
 
 /*
- * Enables near's RMA and atomics for the endpoint. If the core executes these,
- * enables only the fetching of messages from or to device memory. Must precede
- * near_address(). After a failure, logs a warning and returns 0, so that the
- * core executes RMA; but returns an error in the provider near, and if the
- * application requires order between messages and RMA.
+ * Enables RMA and atomics over near, or only fetches if the core executes RMA.
+ * Must precede near_address(). Returns an error only if the core cannot execute
+ * RMA instead: in the provider near, or if the application requires order
+ * between messages and RMA.
  */
 int duo_near_onesided_open(struct duo_near *near);
 /* Sets near->small, and calls duo_near_onesided_events(); for fi_enable. */
@@ -36,8 +34,8 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /*
- * True if the info has RMA or atomics, and near can execute them. False, so
- * that the core executes them, if the info has
+ * True if the info has RMA or atomics that near can execute. The core executes
+ * those of an info with
  * - FI_FENCE, and is for RMA only (neither FI_MSG nor FI_TAGGED): a fence would
  *   have to wait for both paths (docs/objects.md, Endpoints for RMA only)
  * - FI_MR_RAW
@@ -46,24 +44,20 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the domain's region table unless it is open or not needed. RMA over
- * near and messages from or to device memory need the table. The core executes
- * RMA on regions that were registered before this call. info: info of the
- * domain or of an endpoint. Logs a failure; returns an error only in the
- * provider near. Takes all locks of the domain.
+ * Opens the domain's region table if RMA over near or messages of device memory
+ * need it. The core executes RMA on regions registered before this call. info:
+ * of the domain or of an endpoint. Logs a failure, but returns an error only in
+ * the provider near. Takes all locks of the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
 void duo_near_table_close(struct duo_domain *domain);
 /*
  * Releases unused mappings of peers' device memory. The caller must not hold
- * the domain's lock: a release may wait for the device.
+ * the domain's lock, because a release may wait for the device.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
-/*
- * Fills in mr->region, calls duo_near_region_list(), and returns its result. If
- * the region has several buffers, does nothing and returns 0.
- */
+/* If the region has one buffer, fills in mr->region, and lists the region. */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 /*
@@ -73,14 +67,14 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
  */
 int duo_near_region_list(struct duo_mr *mr);
 /*
- * Removes the region from the table. Waits for copies by this process's device
- * if the region is host memory. Takes all locks of the domain.
+ * Removes the region from the table. Waits for device copies from and to a
+ * region of host memory. Takes all locks of the domain.
  */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if a pending operation uses the region's device memory. Always false if
- * several registrations share mr (mr->again), because the operation may belong
- * to another registration. Takes the domain's lock.
+ * True if a pending operation uses the region's device memory. False if several
+ * registrations share mr (mr->again), because the operation may belong to
+ * another registration. Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
 /* True if peers may fetch the message in buf; sets rndv->key and rndv->addr. */

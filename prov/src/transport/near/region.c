@@ -18,7 +18,7 @@
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 /* lowest key that ofi_duo assigns to regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* access rights for fetches of messages and for loans, but not for RMA */
+/* rights for fetches of messages and for loans, not for RMA */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -130,9 +130,9 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table. If the table must not have the
- * region, entry.access is 0. An entry without rights for RMA gets a new key,
- * because applications may give equal keys to regions without remote access.
+ * Returns the region's entry for the table; access is 0 if the region must not
+ * be in the table. An entry without rights for RMA gets a new key, because
+ * applications may give equal keys to regions without remote access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {
@@ -184,10 +184,7 @@ bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			   &rndv->addr);
 }
 
-/*
- * Waits for copies by this process's device from and to host memory. Needs the
- * domain's lock.
- */
+/* Waits for device copies from and to host memory. Needs the domain's lock. */
 static void duo_near_region_settle(const struct duo_domain *domain)
 {
 	const struct duo_av *av;

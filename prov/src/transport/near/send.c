@@ -72,9 +72,9 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles `ret`, the error of a send. Returns `ret` if it is -FI_EINVAL, or if
- * this is the provider near, whose core carries no data. Otherwise returns
- * -FI_EAGAIN; the application's next attempt uses
+ * Handles `ret`, the error of a send. Returns `ret` if it is -FI_EINVAL, or in
+ * the provider near. Otherwise returns -FI_EAGAIN, so that the application
+ * retries. The next attempt uses
  * - near, if the ring was full or the fd exchange is not finished
  * - the core, if near cannot connect to the peer
  * - the path that a new lookup finds, if the peer has failed
@@ -92,10 +92,9 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. Returns 0 or an error of near_send_large(). If it
- * returns 0, near will call duo_near_sent() at the end of the send, except for
- * an inject. owned: NULL, or the message in malloc() memory. If this function
- * returns 0, near will free this memory.
+ * Starts a large send. Returns 0 or an error of near_send_large(). After 0,
+ * near will call duo_near_sent(), except for an inject, and free `owned`.
+ * owned: NULL, or the message in malloc() memory.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -129,7 +128,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Continues a send after near_send() has returned `ret`, which is not 0. */
+/* Continues a send for which near_send() has returned `ret`, not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
@@ -140,9 +139,8 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring. First copies several buffers to one on the
- * stack. Returns the result of near_send(). NEAR_LARGE: the caller must call
- * duo_near_large().
+ * Sends a message through the ring, and gathers its buffers on the stack.
+ * Returns the result of near_send(); NEAR_LARGE: call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t index)
@@ -162,7 +160,7 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 
 /*
  * Sends a message in host memory. owned: NULL, or the message in malloc()
- * memory, which this function or near frees, even after an error.
+ * memory, which is freed in any case.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -181,9 +179,8 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Sends only an RTS for a message in device memory, so that the receiver
- * fetches the message. True: *ret is the result of the send. False: nothing was
- * sent, because the receiver cannot fetch the message.
+ * Sends only the RTS of a message in device memory, for the receiver to fetch
+ * the message. True: *ret is the result. False: the receiver cannot fetch it.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -205,7 +202,10 @@ static bool duo_near_announce(struct duo_near *near,
 	return true;
 }
 
-/* Fails if the application has closed the region after the send call. */
+/*
+ * near_sink.unload(): copies device memory to host memory. Fails if the
+ * application has closed the region since the send.
+ */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
 {
@@ -220,10 +220,7 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 	return -duo_device_out(domain, host, &iov, &op->desc, len);
 }
 
-/*
- * Sends a message in device memory. If the receiver cannot fetch the message,
- * sends a copy in host memory.
- */
+/* Sends a message in device memory: for a fetch, or a copy in host memory. */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t index)
@@ -259,10 +256,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	return ret;
 }
 
-/*
- * Sends any message. Returns -FI_EAGAIN if near has freed the peer, if a fence
- * must wait, or for the reasons of duo_near_send_failed().
- */
+/* Slow path of duo_near_send(), for any message. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_any(struct duo_near *near, const struct duo_send *send,
 		  fi_addr_t index)

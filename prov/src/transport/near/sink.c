@@ -52,10 +52,7 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/*
- * Ends a receive. Receives of one peer's messages into multi-receive buffers
- * (rx->multi) complete in the order in which they began.
- */
+/* Ends a receive. Sub-receives of one peer's messages complete in order. */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;
@@ -98,9 +95,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 /*
  * Starts to receive a rendezvous message; near calls duo_near_received() at the
- * end. Returns 0 or -FI_EAGAIN. The caller must also call duo_near_begin(),
- * before or after this function. After both calls, if *fetch is not NULL, the
- * caller must call duo_near_fetch().
+ * end. Returns 0 or -FI_EAGAIN. The caller must call duo_near_begin(), before
+ * or after this call, and then duo_near_fetch() if *fetch is not NULL.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -122,9 +118,8 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message with a copy of its payload: as unresolved if `unresolved` is
- * true, otherwise as unexpected. Returns 0; -FI_EAGAIN: no memory, and the
- * message stays in the ring.
+ * Queues a message with a copy of its payload, as unresolved or as unexpected.
+ * Returns 0; -FI_EAGAIN: no memory, and the message stays in the ring.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -159,12 +154,8 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message that has matched rx, in the cases that duo_near_complete()
- * does not support:
- * - the message is a rendezvous message, or is longer than rx
- * - rx has no completion, has several buffers, or is a sub-receive
- * - rx may have a buffer in device memory
- * Returns 0; -FI_EAGAIN: no memory, and the receive has ended with FI_ENOMEM.
+ * Delivers a message that has matched rx, and that duo_near_complete() does not
+ * support. Returns 0; -FI_EAGAIN: no memory, and rx has ended with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -202,15 +193,13 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	struct duo_rx *rx;
 
 	addr = duo_map_peer(ep->map, index);
-	/* even without a fi_addr: the application may insert it later */
+	/* even without a fi_addr, which the application may insert later */
 	if (near_likely(index < DUO_LOCAL_MAX))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * The message becomes unresolved, for a later poll to match, if
-	 * - there are unresolved messages, which must be matched first
-	 * - fi_close is running: if fi_close fails, the message must not be
-	 *   lost
-	 * - the map has no fi_addr for the source, but the AV may have one
+	 * A later poll matches the message if earlier messages are unresolved,
+	 * if fi_close is running (it may fail), or if the AV may have the
+	 * source's fi_addr although the map has none.
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -236,7 +225,7 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Changes rx only after the last step that can fail. */
+/* Changes rx after the last step that can fail. */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

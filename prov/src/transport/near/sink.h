@@ -2,10 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of received messages, inlined into polls. It handles a message
- * that matches the first posted receive and fits into the receive's only
- * buffer. The caller must hold the lock of the group. Cost: 100 instructions
- * for a message of 8 bytes.
+ * The fast path of received messages, inlined into polls. Lock: the caller must
+ * hold the lock of the group. Cost: 100 instructions for a message of 8 bytes.
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -16,7 +14,7 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* Delivers any message. Returns 0, or -FI_EAGAIN: no memory now. */
+/* Slow path: delivers any message. Returns 0; -FI_EAGAIN: no memory now. */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
@@ -27,10 +25,7 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/*
- * Copies a message to the buffer of rx. False: a rendezvous message, which the
- * caller must receive by near_recv() or a fetch.
- */
+/* Copies a message to rx. False: it needs near_recv() or a fetch. */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -87,10 +82,9 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 }
 
 /*
- * Returns the first posted receive if the fast path can deliver the message to
- * it, and stores the source's fi_addr in *addr. Returns NULL if
- * - there is no posted receive, or the first one does not match
- * - the receive is on the core
+ * Returns the first posted receive, and stores the source's fi_addr in *addr.
+ * Returns NULL if the fast path cannot deliver the message to this receive:
+ * - the receive does not match, or is on the core
  * - the receive is a remainder, or has several buffers, too short a buffer, a
  *   buffer that may be in device memory, or no completion
  * - the source is not a confirmed source (ep->confirmed), or has no fi_addr
@@ -125,10 +119,7 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, index = duo_near_index(peer);
 	struct duo_rx *rx = NULL;
 
-	/*
-	 * unresolved messages have arrived earlier and must be matched first;
-	 * while fi_close() runs, no message is matched
-	 */
+	/* unresolved messages match first; during fi_close, none matches */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -149,7 +140,7 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* Second part of duo_near_match_first(). *msg: the ring's inline message. */
+/* duo_near_match_first() for the ring's next message, which is inline */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -174,11 +165,10 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 
 /*
  * Receives a ring's next message if it is inline and matches the first posted
- * receive. Does nothing if this receive is deferred. Writes the completion to
- * `at`, and the source to *src if src is not NULL. Returns the place of the
- * next completion; NULL: nothing was done. The caller must have tested that
- * duo_cq.attention is 0: there are then no unresolved messages, and no fi_close
- * is running.
+ * receive, which must not be deferred. Writes the completion to `at`, and the
+ * source to *src unless src is NULL. Returns the place of the next completion;
+ * NULL: nothing was done. duo_cq.attention must be 0: there are no unresolved
+ * messages, and fi_close is not running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
