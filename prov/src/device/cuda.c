@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copying from and to memory of NVIDIA GPUs by the CUDA driver. ofi_duo has one
- * stream per context. This stream does not wait for the application's streams,
- * in which a kernel may wait for a message.
+ * Copying from and to memory of NVIDIA GPUs by the CUDA driver. ofi_duo's
+ * streams, one per context, do not wait for those of the application, in which
+ * a kernel may wait for a message.
  */
 
 #include <stdbool.h>
@@ -189,9 +189,9 @@ static const struct duo_stream_driver duo_cuda_driver = {
 };
 
 /*
- * Sets the attribute SYNC_MEMOPS: calls such as cuMemcpyHtoD() then return only
- * after their copy has ended. Otherwise a send after such a call might copy the
- * old contents. Memory of a memory pool cannot have this attribute.
+ * Sets the attribute SYNC_MEMOPS, which makes calls like cuMemcpyHtoD() wait
+ * for the end of their copies. Otherwise a send after such a call might send
+ * the old contents. Memory of a memory pool cannot have this attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -207,9 +207,8 @@ static void duo_cuda_sync_calls(const void *addr)
 }
 
 /*
- * Memory of a memory pool (cuMemAllocAsync) has no context. For such memory,
- * uses the primary context of the device, and retains it until the stream is
- * closed.
+ * Memory of a memory pool (cuMemAllocAsync) has no context. Its stream uses and
+ * retains the primary context of the device.
  */
 static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 			 void **state)

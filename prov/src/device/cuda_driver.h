@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The CUDA driver's functions, and declarations for cuda.c and cuda_map.c. Any
- * thread may call the driver. Driver 450 (CUDA 11.0) is the oldest with all of
- * these functions.
+ * The CUDA driver's functions. Any thread may call them. Driver 450 (CUDA 11.0)
+ * is the oldest with all of these functions.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
@@ -100,8 +99,8 @@ extern struct duo_cuda {
 extern struct duo_library duo_cuda_library;
 
 /*
- * Makes the stream's context current, until duo_cuda_leave(). Returns a
- * CUresult: fails if the application has destroyed the context.
+ * Makes the stream's context current until duo_cuda_leave(). Returns a
+ * CUresult: an error if the application has destroyed the context.
  */
 static inline int duo_cuda_enter(const struct duo_stream *stream)
 {

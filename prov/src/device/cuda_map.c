@@ -24,10 +24,7 @@ struct duo_cuda_mapping {
 	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
 };
 
-/*
- * Stores the length of physical memory in *export, and sets export->needs_fd.
- * Returns a CUresult; -1: peers cannot map the memory.
- */
+/* Describes physical memory. Returns a CUresult; -1: peers cannot map it. */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
 {
@@ -105,8 +102,8 @@ int duo_cuda_share(const void *addr)
 }
 
 /*
- * Maps an allocation by CUDA's IPC. Stores the address range that the driver
- * reports, because a faulty peer's export may be wrong. Returns a CUresult; -1:
+ * Maps an allocation by CUDA's IPC. Stores the range that the driver reports,
+ * because a faulty peer's export may have any range. Returns a CUresult; -1:
  * invalid range.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
@@ -153,9 +150,8 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory at a new address. Returns a CUresult. A faulty peer's
- * export may have a wrong length: the driver rejects a length that is too
- * large.
+ * Maps physical memory at a new address. Returns a CUresult. If the length in a
+ * faulty peer's export is too large, the driver returns an error.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)
@@ -215,10 +211,7 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 	return 0;
 }
 
-/*
- * Frees a mapping. Unmaps the memory only if its context still exists, because
- * the application may have destroyed the context.
- */
+/* Unmaps and frees a mapping. A destroyed context has unmapped it already. */
 void duo_cuda_unmap(struct duo_device_handle *handle)
 {
 	struct duo_cuda_mapping *mapping =

@@ -19,8 +19,7 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-/* length of the bounce buffer, bytes */
-#define DUO_DEVICE_PART ((size_t) 256 << 10)
+#define DUO_DEVICE_PART ((size_t) 256 << 10) /* bounce buffer, bytes */
 /* length of the shortest host region that is pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
@@ -80,17 +79,14 @@ bool duo_device_unlist(struct duo_mr *mr)
 	last = !mr->again;
 	mr->again -= !last;
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	/* in place of mr, the tree may have a region with equal mem_desc */
+	/* the tree may have another region with the same descriptor */
 	if (last && found && *found == mr)
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->group.lock);
 	return last;
 }
 
-/*
- * Makes all endpoints take the slow path, because the fast paths ignore the
- * argument `desc`. Needs the domain's lock.
- */
+/* Makes all endpoints take the slow path: the fast paths ignore descriptors. */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -150,10 +146,7 @@ duo_device_pin_by(const struct duo_device_iface *iface, void *state,
 	return pin;
 }
 
-/*
- * Pins a host region, so that a device can copy between the region and device
- * memory of peers. If the region is not pinned, the CPU copies.
- */
+/* Pins a host region if possible, so that a device can copy from and to it. */
 static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 {
 	const struct duo_device_iface *const *iface = duo_device_ifaces;
@@ -350,7 +343,7 @@ const struct near_device duo_device_near = {
 	.map = duo_device_map,
 };
 
-/* A bounce buffer: DUO_DEVICE_PART bytes of host memory, pinned for copies. */
+/* Host memory of DUO_DEVICE_PART bytes, through which copies go. */
 struct duo_device_bounce {
 	char *memory;
 	void *pin;		/* NULL: the memory is not pinned */
@@ -390,7 +383,7 @@ void duo_device_close(struct duo_domain *domain)
 	free(bounce);
 }
 
-/* Copies, and waits until the copy has ended. Returns 0 or the error. */
+/* Copies, and waits for the end of the copy. Returns 0 or an error. */
 static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 			       size_t len)
 {

@@ -13,21 +13,18 @@ struct duo_symbol {
 };
 
 struct duo_library {
-	/* file name; tests set NULL, to use their own functions */
-	const char *name;
+	const char *name;	/* file name; NULL: functions of a test */
 	const char *iface;	/* name of the interface, for the warning */
 	const struct duo_symbol *symbols;
-	/* Initializes the library. False: it has found no device. */
-	bool (*init)(void);
+	bool (*init)(void);	/* false: the library has found no device */
 	bool tried;		/* duo_library_load() was called */
-	bool usable;		/* the result of this call */
+	bool usable;		/* result of the first duo_library_load() */
 };
 
 /*
- * The first call loads the library, which stays loaded, stores the address of
- * each function symbols[].name in the function pointer at symbols[].call, and
- * calls init(). True: success. False: failed, and the first call has logged a
- * warning.
+ * Loads the library for ever, stores the addresses of its functions, and calls
+ * init(). Later calls return the first result. False: failed, and the first
+ * call has logged a warning.
  */
 bool duo_library_load(struct duo_library *library);
 

@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copying from and to memory of AMD GPUs by ROCr, the runtime of ROCm. The
- * copies do not wait for the application's queues. Tested with a stand-in for
- * the library, not on a GPU.
+ * Copying from and to memory of AMD GPUs by ROCr, the runtime of ROCm. Copies
+ * do not wait for the application's queues. Not tested on a GPU.
  */
 
 #include <stdbool.h>
@@ -82,8 +81,8 @@ struct duo_library duo_rocr_library = {
 };
 
 /*
- * Stores ROCr's description of the memory at addr. info->type is
- * DUO_ROCR_UNKNOWN if ROCr has neither allocated nor pinned this memory.
+ * Stores ROCr's description of the memory at addr. Its type is DUO_ROCR_UNKNOWN
+ * if ROCr has neither allocated nor pinned the memory.
  */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
@@ -109,11 +108,9 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares the source or destination of a copy, and stores its agent. For host
- * memory, replaces *addr by the memory's address for GPUs. Pins host memory
- * that ROCr has not pinned, and stores its host address in *pinned, for
- * duo_rocr_unpin_sides(). ROCr has not pinned the memory if duo_rocr_pin() has
- * failed, or if another interface has pinned the region.
+ * Prepares the source or destination of a copy, and stores its agent. Replaces
+ * the address of host memory by the address for GPUs. If ROCr has not pinned
+ * the host memory, pins it for this copy, and stores its address in *pinned.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -190,10 +187,7 @@ static int duo_rocr_done(struct duo_stream_copy *base)
 	return value ? -FI_EIO : 0;
 }
 
-/*
- * Waits for the end of a copy. Loops, because hsa_signal_wait_scacquire() may
- * return too early.
- */
+/* Loops, because hsa_signal_wait_scacquire() may return too early. */
 static void duo_rocr_wait(struct duo_stream_copy *base)
 {
 	while (duo_rocr.wait(duo_rocr_copy_of(base)->signal, DUO_ROCR_LESS, 1,
@@ -212,9 +206,8 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * For host memory that the application has allocated or pinned with ROCr,
- * *state is the stream whose device is duo_rocr_cpu, so that duo_rocr_start()
- * copies by memcpy().
+ * Host memory that the application has allocated or pinned with ROCr has the
+ * stream of duo_rocr_cpu: duo_rocr_start() copies by memcpy().
  */
 static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 			 void **state)
@@ -237,10 +230,7 @@ static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, state);
 }
 
-/*
- * Pins host memory for all GPUs. NULL: failed; then each copy pins the bytes
- * that it copies.
- */
+/* Pins host memory for all GPUs. NULL: failed, so each copy pins its bytes. */
 static struct duo_device_handle *duo_rocr_pin(void *state, void *memory,
 					      size_t len)
 {

@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions, types and constants of ROCr: the build needs no headers of ROCm.
- * Specification: "HSA Runtime Programmer's Reference Manual", version 1.2, of
- * the HSA Foundation; for hsa_amd_*, hsa_ext_amd.h of ROCm 6.1. Any thread may
- * call the library.
+ * Functions, types and constants of ROCr, without headers of ROCm. Sources:
+ * "HSA Runtime Programmer's Reference Manual", version 1.2, and hsa_ext_amd.h
+ * of ROCm 6.1 (hsa_amd_*). Any thread may call the library.
  */
 #ifndef DUO_DEVICE_ROCR_DRIVER_H
 #define DUO_DEVICE_ROCR_DRIVER_H
@@ -44,9 +43,7 @@ struct duo_rocr_info {
 	struct duo_rocr_agent owner;
 };
 
-/*
- * The library's functions. A result of type int is an hsa_status_t; 0: success.
- */
+/* The library's functions. Each int is an hsa_status_t; 0: success. */
 extern struct duo_rocr {
 	int (*init)(void);
 	int (*agents)(int (*callback)(struct duo_rocr_agent agent, void *data),

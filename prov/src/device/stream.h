@@ -2,14 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress. The library reports the end of a copy by an object: an
- * event of CUDA or Level Zero, a signal of ROCr. All regions of a device (CUDA:
- * of a context) share a stream, which is a list of copies. Copies may end in
- * any order. The stream keeps the object of an ended copy for a later copy.
+ * Copies in progress. A stream is the list of the copies of a device (CUDA: of
+ * a context). The library reports the end of a copy by an object: an event of
+ * CUDA or Level Zero, or a signal of ROCr. The stream keeps this object for a
+ * later copy.
  *
  * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
- * stream.c holds this lock when it calls a function of struct
- * duo_stream_driver, except done().
+ * stream.c holds it for the functions of duo_stream_driver, except done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -31,8 +30,8 @@ struct duo_stream_copy {
 
 /* The functions of a device library. They return 0 or a negative error. */
 struct duo_stream_driver {
-	/* sizes of the interface's structs for a stream and a copy, bytes */
-	size_t size, copy_size;
+	size_t size;		/* size of the interface's stream, bytes */
+	size_t copy_size;	/* size of the interface's copy, bytes */
 	/* Open and close the library's objects of a stream; NULL if none. */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
@@ -51,19 +50,14 @@ struct duo_stream_driver {
 struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
-	/* the library's handle of the device; CUDA: of the context */
-	uint64_t device;
+	uint64_t device;	/* handle of the device; CUDA: of the context */
 	void *context;	/* the library's context; or NULL */
-	/* number of open regions, pending copies, pinned blocks, mappings */
-	unsigned int refs;
+	unsigned int refs;	/* regions, pending copies, pins and mappings */
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
 	LIST_HEAD(, duo_stream_copy) spare;	/* ended copies, for reuse */
 };
 
-/*
- * Stores a device's stream in *state, with a new reference. Opens the stream if
- * it is not open. Returns 0 or a negative error.
- */
+/* Stores a device's stream, opened if necessary, with a new reference. */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);
 /*
@@ -72,7 +66,7 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
  */
 struct duo_stream *duo_stream_hold(const struct duo_stream_driver *driver,
 				   struct duo_stream *stream);
-/* Drops the reference. */
+/* Drops the reference of duo_stream_hold(). */
 void duo_stream_unhold(struct duo_stream *stream);
 
 /* Functions for struct duo_device_iface. */

@@ -2,12 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copying from and to memory of Intel GPUs by Level Zero. Tested with a
- * stand-in for the library, not on a GPU.
+ * Copying from and to memory of Intel GPUs by Level Zero. Not tested on a GPU.
  *
- * ofi_duo has a context per driver and a command list per device. If the device
- * has a queue that only copies, the list uses this queue. Such a queue does not
- * wait for kernels, which may wait for messages.
+ * ofi_duo has a context per driver and a command list per device. The list uses
+ * a queue that only copies, if there is one: such a queue does not wait for
+ * kernels, which may wait for messages.
  */
 
 #include <stdbool.h>
@@ -121,10 +120,9 @@ static void *duo_ze_by_number(unsigned int number, void **context)
 }
 
 /*
- * Returns the device of the memory at addr, and stores in *context ofi_duo's
- * context of the device's driver. A driver reports the device only if the
- * memory is device memory of the queried context. If no driver reports one,
- * returns the device that attr names; NULL: no such device.
+ * Returns the device of the memory at addr, and stores the context of the
+ * device's driver. If no driver reports the memory as its own, returns the
+ * device that attr names; NULL: no such device.
  */
 static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 			   void **context)
@@ -147,10 +145,7 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 	return duo_ze_by_number((unsigned int) attr->device.ze, context);
 }
 
-/*
- * Returns the index of a command queue group that can copy; -1: none. Prefers a
- * group that cannot compute.
- */
+/* Returns a queue group that can copy, if possible nothing else; -1: none. */
 static int duo_ze_group(void *device)
 {
 	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };

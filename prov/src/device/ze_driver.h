@@ -2,10 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions, types and constants of Level Zero: the build needs none of its
- * headers. Specification: "oneAPI Level Zero Specification", version 1.0 and
- * later, Core API, of Intel. Any thread may call the library, but only one at a
- * time may use a command list.
+ * Functions, types and constants of Level Zero, without its headers. Source:
+ * "oneAPI Level Zero Specification", version 1.0 and later, Core API. Any
+ * thread may call the library, but only one at a time may use a command list.
  */
 #ifndef DUO_DEVICE_ZE_DRIVER_H
 #define DUO_DEVICE_ZE_DRIVER_H
