@@ -171,7 +171,9 @@ static void shared_onesided(struct shared_side *side, struct near_peer *to,
 		args.local = (struct near_rma_bufs) { .iov = &add, .count = 1 };
 		args.len = 8;
 		if (args.verb >= NEAR_FETCH)
-			args.result = (struct near_rma_bufs) { .iov = &result, .count = 1 };
+			args.result = (struct near_rma_bufs) {
+				.iov = &result, .count = 1,
+			};
 		if (args.verb == NEAR_COMPARE) {
 			args.compare = args.local;
 			args.op = NEAR_CSWAP;

@@ -151,8 +151,8 @@ static void talk_ended(struct talk_op *op, int err)
 	uint32_t i = (uint32_t)(op - talk->op);
 
 	talk->under_way--;
-	ck_assert_msg(!err || err == ECONNRESET, "operation %u of kind %u ended "
-		      "with error %d", i, op->kind, err);
+	ck_assert_msg(!err || err == ECONNRESET, "operation %u of kind %u "
+		      "ended with error %d", i, op->kind, err);
 	if (err)
 		talk->failed++;
 	else if (op->kind == TALK_READ)
@@ -194,14 +194,17 @@ static int talk_onesided(struct talk *talk, struct talk_op *op, uint32_t i)
 		.verb = fetch ? NEAR_FETCH :
 			op->kind == TALK_READ ? NEAR_READ : NEAR_WRITE,
 		.flags = NEAR_RMA_TRY, .addr = TALK_BASE + op->at,
-		.key = TALK_KEY + fetch, .local = { .iov = &iov, .count = 1 }, .len = op->len,
-		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1, .cookie = op,
+		.key = TALK_KEY + fetch, .local = { .iov = &iov, .count = 1 },
+		.len = op->len, .op = NEAR_SUM, .type = NEAR_UINT64,
+		.about = 1, .cookie = op,
 	};
 	int ret;
 
 	if (fetch) {
 		args.local.iov = &add;
-		args.result = (struct near_rma_bufs) { .iov = &was, .count = 1 };
+		args.result = (struct near_rma_bufs) {
+			.iov = &was, .count = 1,
+		};
 	} else {
 		talk_buf(op);
 		if (op->kind == TALK_WRITE)
@@ -409,8 +412,8 @@ void talk_check(const struct talk *talk, bool all)
 		ck_assert_uint_gt(near_rma_device_ops(talk->rig->port,
 						      talk->plan->device), 0);
 	ck_assert_msg(common->number >= ended && common->number <= begun,
-		      "%lu additions of %u to %u", (unsigned long)common->number,
-		      ended, begun);
+		      "%lu additions of %u to %u",
+		      (unsigned long)common->number, ended, begun);
 }
 
 void talk_close(struct talk *talk)
