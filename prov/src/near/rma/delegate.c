@@ -105,7 +105,7 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* the embedder would retry only after the end of a pending operation */
+	/* none is pending, so no completion would make the embedder retry */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;

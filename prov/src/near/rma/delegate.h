@@ -10,7 +10,7 @@
 /* State of an operation in near_slot.word. Only the initiator changes it. */
 enum near_deleg {
 	NEAR_DELEG_NONE,	/* not delegated */
-	NEAR_DELEG_OPEN,	/* the initiator may still revoke it */
+	NEAR_DELEG_OPEN,	/* the target may execute it */
 	NEAR_DELEG_REVOKED,	/* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED,	/* the initiator has executed it */
 	NEAR_DELEG_FAILED,	/* the initiator's copy has failed */

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mapped operations: the initiator maps the target's device memory, and its
- * device copies (docs/near/rma.md, *Mapped operations*).
+ * Mapped operations: the initiator maps the target's device memory, and the
+ * initiator's device copies (docs/near/rma.md, *Mapped operations*).
  */
 #ifndef NEAR_RMA_MAPPED_H
 #define NEAR_RMA_MAPPED_H

@@ -381,7 +381,7 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 	*copy = NULL;
 }
 
-/* Does not free a stage that the peer may still access: replies are missing. */
+/* Keeps a stage that the peer may still access, because replies are missing. */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {
 	struct near_staging *staging = at->staging;
