@@ -261,7 +261,7 @@ bool duo_proc_user_known(void)
 		overflow = (uid_t)strtoul(text, NULL, 10);
 	if (geteuid() != overflow)
 		return true;
-	/* without unmapped users, the overflow uid is that of one user */
+	/* if all users have a uid here, the overflow uid is that of one user */
 	return duo_proc_read("/proc/self/uid_map", text, sizeof(text)) > 0 &&
 	       sscanf(text, "%u %u %u", &inside, &outside, &count) == 3 &&
 	       !inside && count == UINT32_MAX;

@@ -95,7 +95,7 @@ int duo_lazy_flush(struct duo_ep *ep);
  */
 int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 			   const struct duo_want *want);
-/* True if an earlier deferred receive overlaps with rx: it must go first. */
+/* True if an earlier deferred receive overlaps with rx and must go first. */
 bool duo_lazy_precedes(const struct duo_rx *rx);
 /* Reads the clock, and posts receives by aging. Must precede the local poll. */
 void duo_cq_age(struct duo_cq *cq);

@@ -34,7 +34,8 @@ static void duo_rx_unpost(struct duo_rx *rx)
 
 /*
  * Makes rx a retired entry, because efa and ofi_rxm report a truncated receive
- * of several packets twice. Frees the oldest of too many such entries.
+ * of several packets twice. Frees the oldest of more than DUO_RETIRED_MAX such
+ * entries.
  */
 static void duo_rx_retire(struct duo_rx *rx)
 {

@@ -182,7 +182,7 @@ bool duo_info_restrict(struct fi_info *info)
 	return true;
 }
 
-/* fields of a core's info in which ofi_duo must suffice, for the hook */
+/* fields that duo_info_kept() compares with the limits of ofi_duo */
 static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -197,7 +197,7 @@ static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_SET(domain_attr, caps),
 };
 
-/* capabilities for rare calls that ofi_duo rejects */
+/* capabilities for calls that ofi_duo rejects, and few applications make */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
 static bool duo_info_left(const struct fi_info *info, const char *why)
@@ -389,7 +389,7 @@ bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return false;
-	/* not in the core's op_flags, because ofi_duo implements it */
+	/* FI_MULTI_RECV is not in the core's op_flags: ofi_duo implements it */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

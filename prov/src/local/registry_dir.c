@@ -18,7 +18,7 @@
 #include "local/registry.h"
 #include "local/registry_record.h"
 
-/* longest wait while no name in the directory changes, ms */
+/* longest wait for a lock while no name in the directory changes, ms */
 #define DUO_LOCK_WAIT_MS 3000
 #define DUO_LOCK_LAST_MS 60000	/* longest total wait for a lock, ms */
 #define DUO_LOCK_RETRY_NS 500000 /* time between two attempts to lock, ns */

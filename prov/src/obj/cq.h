@@ -122,7 +122,7 @@ static inline void duo_cq_push(struct duo_cq *cq,
 	if (cq->sink.space) {
 		duo_sink_put(&cq->sink, cq->format, entry, src);
 	} else if (__builtin_expect(duo_ring_full(&cq->ring), false)) {
-		/* only a copy needs an address: *entry can stay in registers */
+		/* passes the address of a copy: *entry can stay in registers */
 		slow = *entry;
 		duo_cq_push_slow(cq, &slow, src);
 	} else {
@@ -165,7 +165,7 @@ void duo_cq_push_own_err(struct duo_cq *cq, void *context, uint64_t flags,
 /* Pushes an error of the receive rx, and adds 1 to duo_ep_rx.failed. */
 void duo_cq_push_rx_err(struct duo_cq *cq, const struct duo_rx *rx, int err);
 
-/* Renews the core poll budget: the core may soon have entries. No lock. */
+/* Renews the core poll budget: the core may soon have entries. Lock: none. */
 #define DUO_CORE_POLL_BUDGET 1024 /* polls */
 static inline void duo_cq_core_active(struct duo_cq *cq)
 {

@@ -40,7 +40,10 @@ struct duo_up {
 	void (*rejected)(struct duo_rx *rx, int err);
 	/* rx/: polls both paths; the same as duo_cq_progress() */
 	void (*progress)(struct duo_cq *cq);
-	/* obj/: ep has joined a group: selects calls for the lock's mode */
+	/*
+	 * obj/: selects the calls of ep, which has joined a group, by the mode
+	 * of the group's lock
+	 */
 	void (*calls)(struct duo_ep *ep);
 };
 
