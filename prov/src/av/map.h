@@ -33,8 +33,8 @@ struct duo_map {
 	uint8_t *reason;
 	/*
 	 * duo_map_id() of the last peer, indexed by fi_addr, and
-	 * DUO_MAP_CONFIRMED if it was a confirmed source and has exited. 0 if
-	 * the reason is FI_DUO_UNDECIDED.
+	 * DUO_MAP_CONFIRMED if this peer was a confirmed source and has exited.
+	 * 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*

@@ -67,8 +67,8 @@ static inline size_t duo_caller_mr(uint32_t version)
 
 /*
  * Copies attributes of an application with this API version. Fields that the
- * version does not have are 0. Without hmem (the application has requested
- * FI_HMEM), the copy describes host memory.
+ * version does not have are 0. hmem: the application has requested FI_HMEM; if
+ * false, the copy describes host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

@@ -58,7 +58,7 @@ void duo_opened_fabric(struct duo_fabric *fabric);
 void duo_opened_domain(struct duo_domain *domain);
 void duo_closed_fabric(struct duo_fabric *fabric);
 void duo_closed_domain(struct duo_domain *domain);
-/* Returns the open objects in the hints. Dereferences no other fids. */
+/* Finds the open objects in the hints. Does not dereference the fids. */
 struct duo_opened duo_opened_hinted(const struct fi_info *hints);
 /* True if opened->foreign is not set. Otherwise logs a message. */
 bool duo_opened_ours(const struct duo_opened *opened);

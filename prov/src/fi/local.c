@@ -249,7 +249,7 @@ static void duo_local_empty(struct duo_ep *ep, struct duo_rx_list *list)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/* fi_enable() has not succeeded, but duo_ep_name_local() has */
+		/* duo_ep_name_local() has opened near's endpoint */
 		if (ep->core.carries_nothing)
 			ep->domain->peer->close(ep);
 		return;

@@ -131,7 +131,8 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 /*
  * True if an endpoint of this info can be opened in the domain. If attr->domain
  * is the core's domain, the core has already compared capabilities and MR
- * modes, but not FI_HMEM at the local transport.
+ * modes. FI_HMEM is compared all the same, because the local transport depends
+ * on it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

@@ -45,7 +45,7 @@ enum {
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,	/* all sends */
 };
 
-/* Deferred, blocked and retired receives; used by core/lazy.c. */
+/* Deferred, blocked and retired receives; used by core/. */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in `list` */
 	uint32_t due;	/* number of due receives in `list` */
