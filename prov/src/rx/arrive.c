@@ -122,14 +122,15 @@ bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 		.flags = rx->flags,
 		.multi = rx->multi ? rx->owner : NULL,
 	};
-	bool started = !duo_recv_start(msg, &recv);
+	int ret = duo_recv_start(msg, &recv);
 
-	if (!started)
+	if (ret) {
 		duo_cq_push_rx_err(rx->ep->rx_cq, rx, FI_ENOMEM);
-	if (!started && rx->multi)
-		duo_multi_end(rx->owner);
+		if (rx->multi)
+			duo_multi_end(rx->owner);
+	}
 	duo_rx_release(&rx->ep->pool, rx);
-	return started;
+	return !ret;
 }
 
 /* Starts to receive msg into the first receive that matches. False: none. */

@@ -196,19 +196,24 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
  */
 static int duo_shm_probe(const char *name)
 {
-	struct stat st = { .st_size = 0 };
-	int ret, fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+	int ret = 0, fd = shm_open(name, O_RDWR | O_CLOEXEC, 0);
+	struct stat st;
 	void *map;
 
 	if (fd < 0)
 		return -errno;
-	ret = fstat(fd, &st) ? -errno : st.st_size ? 0 : -FI_ENODATA;
-	map = ret ? MAP_FAILED : mmap(NULL, st.st_size, PROT_READ | PROT_WRITE,
-				      MAP_SHARED, fd, 0);
-	if (map != MAP_FAILED)
-		munmap(map, st.st_size);
-	else if (!ret)
+	if (fstat(fd, &st)) {
 		ret = -errno;
+	} else if (!st.st_size) {
+		ret = -FI_ENODATA;
+	} else {
+		map = mmap(NULL, st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED,
+			   fd, 0);
+		if (map == MAP_FAILED)
+			ret = -errno;
+		else
+			munmap(map, st.st_size);
+	}
 	close(fd);
 	return ret;
 }

@@ -101,16 +101,19 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
 {
 	bool read = op->about & FI_READ;
+	uint32_t set = 0;
 
-	return (flags & FI_REMOTE_CQ_DATA && op->verb == NEAR_WRITE ?
-		NEAR_RMA_DATA : 0) |
-	       (flags & FI_INJECT && op->verb != NEAR_READ ?
-		NEAR_RMA_COPY : 0) |
-	       (flags & FI_FENCE ? NEAR_RMA_FENCE : 0) |
-	       (flags & FI_FENCE ||
-		order & (read ? FI_ORDER_RAS : FI_ORDER_WAS) ?
-		NEAR_RMA_BEHIND : 0) |
-	       (read && order & FI_ORDER_SAR ? NEAR_RMA_HOLD : 0);
+	if (flags & FI_REMOTE_CQ_DATA && op->verb == NEAR_WRITE)
+		set |= NEAR_RMA_DATA;
+	if (flags & FI_INJECT && op->verb != NEAR_READ)
+		set |= NEAR_RMA_COPY;
+	if (flags & FI_FENCE)
+		set |= NEAR_RMA_FENCE | NEAR_RMA_BEHIND;
+	if (order & (read ? FI_ORDER_RAS : FI_ORDER_WAS))
+		set |= NEAR_RMA_BEHIND;
+	if (read && order & FI_ORDER_SAR)
+		set |= NEAR_RMA_HOLD;
+	return set;
 }
 
 /*
