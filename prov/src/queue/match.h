@@ -12,8 +12,8 @@
  *
  * The hash leaves out the tag bits of `mask`. If a receive ignores other bits,
  * duo_match_learn() adds these bits to `mask`, up to a limit. Above the limit,
- * the receive is in the list `wild`, which each search also reads, and its
- * search for an unexpected message is linear.
+ * the receive joins the list `wild`, which each search of the posted queue also
+ * reads. Its own search of the unexpected queue is linear.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H

@@ -4,11 +4,7 @@
 /*
  * FI_MULTI_RECV: docs/matching.md, "Multi-receive buffers". A buffer has an
  * owner entry, which is in no queue, and a sub-receive for each message. The
- * last sub-receive that ends releases the buffer. The *remainder* is the
- * sub-receive with all unused space. It is posted or, if an unexpected message
- * matches it, *ready* (in ep->multi.ready) until duo_multi_resume().
- *
- * Lock: the group's. Cost: two entries per buffer, and one per message.
+ * last sub-receive that ends releases the buffer. Lock: the group's.
  */
 #ifndef DUO_MULTI_H
 #define DUO_MULTI_H
@@ -27,10 +23,10 @@ ssize_t duo_multi_cancel(struct duo_rx *rx);
  */
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /*
- * Starts to receive the unexpected messages that match ready remainders. Then
- * posts each remainder that still has space to the core. Callbacks of the local
- * transport must not call this function, because no receive may start in a
- * callback.
+ * Starts to receive the unexpected messages that match the remainders in
+ * ep->multi.ready. Then posts each remainder that still has space to the core.
+ * Callbacks of the local transport, which may start no receive, must not call
+ * this function.
  */
 void duo_multi_resume(struct duo_ep *ep);
 

@@ -58,7 +58,7 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 
 /*
  * True if near can execute op. False for
- * - all operations from the first one with several remote buffers on
+ * - every operation since the first one with several remote buffers
  * - a write to persistent memory, which near cannot flush, if there is a core
  * - an atomic, if the core does not execute atomics with the target's CPU
  */

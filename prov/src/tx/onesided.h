@@ -34,10 +34,9 @@ extern struct fi_ops_atomic duo_atomic_ops;
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Takes the group's lock and passes an operation to near. Returns 0 (near has
- * accepted the operation), DUO_TO_CORE, or an error. flags: flags of the
- * application's call. quiet: a success has no completion (injects). Changes
- * *op.
+ * Takes the group's lock and passes an operation to near. Returns 0 if near has
+ * accepted the operation, DUO_TO_CORE, or an error. flags: flags of the call.
+ * quiet: a success has no completion (injects). Changes *op.
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
