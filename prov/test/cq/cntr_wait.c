@@ -136,6 +136,17 @@ UNIT_TEST(change_before_sleep_prevents_it)
 	ck_assert_int_eq(trywait(&fx.cntr->fid), 0);
 }
 
+UNIT_TEST(counter_opens_only_a_timer)
+{
+	const struct duo_waiter *waiter = &duo_cntr_of(&fx.cntr->fid)->waiter;
+	int fd;
+
+	ck_assert_int_eq(fi_control(&fx.cntr->fid, FI_GETWAIT, &fd), 0);
+	ck_assert_int_eq(fd, waiter->timer_fd);
+	ck_assert_int_eq(waiter->fd, -1);
+	ck_assert_int_eq(waiter->event_fd, -1);
+}
+
 UNIT_CASE("blocking", setup_unspec, wait_close);
 
 UNIT_TEST(counter_without_descriptor_rejects_getwait)
