@@ -174,8 +174,7 @@ static void duo_multi_defer(struct duo_rx *rx)
 		duo_lazy_insert(rx);
 }
 
-/* Implements duo_multi_match() for a remainder on the core. */
-static bool duo_multi_take_back(struct duo_rx *rx, size_t msg_size)
+static bool duo_multi_match_on_core(struct duo_rx *rx, size_t msg_size)
 {
 	struct duo_rx *rest;
 
@@ -194,7 +193,7 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 	struct duo_rx *rest;
 
 	if (rx->on_core)
-		return duo_multi_take_back(rx, msg_size);
+		return duo_multi_match_on_core(rx, msg_size);
 	rest = duo_multi_cut(rx, msg_size);
 	/* rest gets the places of rx in the queue and in the deferred list */
 	if (rest) {

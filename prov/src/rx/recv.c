@@ -13,8 +13,9 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
-				const struct duo_recv *recv)
+DUO_NOINLINE void duo_recv_set_wanted(const struct duo_ep *ep,
+				      struct duo_rx *rx,
+				      const struct duo_recv *recv)
 {
 	size_t i;
 
@@ -27,9 +28,9 @@ DUO_NOINLINE void duo_recv_mark(const struct duo_ep *ep, struct duo_rx *rx,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/* Copies the list of buffers to a second entry of rx, which is reserved. */
-DUO_NOINLINE void duo_recv_post_several(struct duo_rx *rx,
-					const struct duo_recv *recv)
+/* Lists the buffers in a second entry, which the caller has reserved. */
+DUO_NOINLINE void duo_recv_copy_bufs(struct duo_rx *rx,
+				     const struct duo_recv *recv)
 {
 	struct duo_rx_buffers *to = duo_rx_extend(&rx->ep->pool, rx,
 						  recv->count);
@@ -48,12 +49,12 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 {
 	rx->kind = recv->kind;
 	if (ep->rx.special)
-		duo_recv_mark(ep, rx, recv);
+		duo_recv_set_wanted(ep, rx, recv);
 	rx->context = recv->context;
 	rx->ignore = recv->want.ignore;
 	rx->flags = recv->flags;
 	if (recv->count > 1)
-		duo_recv_post_several(rx, recv);
+		duo_recv_copy_bufs(rx, recv);
 	else
 		rx->count = recv->count;
 	rx->iov = recv->count ? *recv->iov : (struct iovec) { 0 };
@@ -156,9 +157,10 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
  * Posts rx to ofi_duo's queue, the core, or both, as `when` requires. due: the
  * next poll, not this call, posts a receive with DUO_RECV_NOW to the core.
  */
-DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
-			    enum duo_rx_kind kind, const struct duo_want *want,
-			    enum duo_recv_when when, bool due)
+DUO_INLINE int duo_recv_place_when(struct duo_ep *ep, struct duo_rx *rx,
+				   enum duo_rx_kind kind,
+				   const struct duo_want *want,
+				   enum duo_recv_when when, bool due)
 {
 	bool final = duo_want_final(ep, kind, want);
 
@@ -174,8 +176,8 @@ DUO_INLINE int duo_recv_put(struct duo_ep *ep, struct duo_rx *rx,
 
 int duo_recv_place(struct duo_rx *rx)
 {
-	return duo_recv_put(rx->ep, rx, rx->kind, &rx->want,
-			    duo_recv_when(rx->ep, &rx->want), false);
+	return duo_recv_place_when(rx->ep, rx, rx->kind, &rx->want,
+				   duo_recv_when(rx->ep, &rx->want), false);
 }
 
 /* Posts a receive that no unexpected message matches. Returns 0 or an error. */
@@ -192,7 +194,7 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 	rx->addr = recv->want.addr;
 	rx->tag = recv->want.tag;
 	duo_recv_write(ep, rx, recv);
-	return duo_recv_put(ep, rx, recv->kind, &recv->want, when, due);
+	return duo_recv_place_when(ep, rx, recv->kind, &recv->want, when, due);
 }
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)

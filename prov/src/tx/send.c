@@ -177,12 +177,11 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 /* Sends several buffers. Returns 0 or an error; -FI_EINVAL: invalid buffers. */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
-	const bool flags = send.variant == DUO_SEND_FLAGS;
 	struct duo_ep *ep = duo_ep_of(ep_fid);
 
 	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
 		return -FI_EINVAL;
-	if (!flags)
+	if (send.variant == DUO_SEND_VECTOR)
 		send.flags = ep->tx.op_flags;
 	else if (send.flags & FI_REMOTE_CQ_DATA)
 		send.msg.flags |= NEAR_DATA;
@@ -190,7 +189,8 @@ static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 		send.msg.data = 0;
 	send.msg.payload = send.count ? send.iov->iov_base : NULL;
 	send.msg.len = near_iov_len(send.iov, send.count);
-	if (flags && send.flags & FI_INJECT && send.msg.len > ep->inject_size)
+	if (send.variant == DUO_SEND_FLAGS && send.flags & FI_INJECT &&
+	    send.msg.len > ep->inject_size)
 		return -FI_EMSGSIZE;
 	return duo_send_any(ep, &send);
 }
