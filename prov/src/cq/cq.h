@@ -2,12 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Completion queues: docs/completions.md. Lock: the functions in fi_ops_cq take
- * the group's lock; all others need it.
+ * Completion queues and counters: docs/completions.md. Lock: the functions in
+ * fi_ops_cq take the group's lock; all others on CQs need it.
  */
 #ifndef DUO_CQ_H
 #define DUO_CQ_H
 
+#include "obj/cntr.h"
 #include "obj/cq.h"
 #include "obj/domain.h"
 
@@ -71,6 +72,21 @@ ssize_t duo_cq_read_none(struct duo_cq *cq);
  * lock.
  */
 ssize_t duo_cq_yield(struct duo_cq *cq);
+
+/* cntr.c */
+int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
+		  struct fid_cntr **cntr_fid, void *context);
+int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep,
+		     uint64_t flags);
+/* Binds the core's counters to the core's endpoint. Needs the domain's lock. */
+int duo_cntr_bind_core(const struct duo_ep *ep);
+/* Unbinds ep's counters; their values remain. Needs the domain's lock. */
+void duo_cntr_unbind(struct duo_ep *ep);
+/*
+ * Executes fi_trywait() for a counter. Returns 0 if the application may sleep;
+ * -FI_EAGAIN: the counter has changed since the previous fi_trywait().
+ */
+int duo_cntr_trywait(struct duo_cntr *cntr);
 
 /* auto.c: with FI_PROGRESS_AUTO, a thread polls the endpoints of a domain. */
 /* True if a domain opened with this info must have this thread. */

@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/post.h"
-#include "cq/cntr.h"
 #include "cq/cq.h"
 #include "cq/wait.h"
 #include "obj/cntr.h"

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/traits.h"
-#include "cq/cntr.h"
 #include "cq/cq.h"
 #include "device/device.h"
 #include "fi/api.h"

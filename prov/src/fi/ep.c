@@ -17,7 +17,6 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "core/read.h"
-#include "cq/cntr.h"
 #include "cq/cq.h"
 #include "fi/api.h"
 #include "obj/ep.h"

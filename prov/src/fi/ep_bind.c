@@ -7,7 +7,6 @@
 
 #include "av/av.h"
 #include "base/log.h"
-#include "cq/cntr.h"
 #include "cq/cq.h"
 #include "fi/api.h"
 #include "obj/ep.h"
