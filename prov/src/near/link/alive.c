@@ -168,16 +168,13 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	near_peer_expect(port, peer, false);
 }
 
-/*
- * Calls near_peer_end() for each failed peer whose messages are all delivered.
- * Handles the doorbell first, because a failed peer may just have attached.
- */
+/* Calls near_peer_end() for failed peers whose messages are all delivered. */
 static void near_port_reap(struct near_port *port)
 {
 	struct near_link *link, *next;
 	struct near_peer *peer;
 
-	near_port_doorbells(port);
+	near_port_doorbells(port);	/* a failed peer may have attached */
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
 		/* near_peer_end() may free this peer and the next one */
@@ -260,10 +257,7 @@ bool near_peer_check_open(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/*
- * True if a peer has failed that near_peer_ended() and epoll do not detect,
- * because it has no ring or no pidfd.
- */
+/* True if a peer without ring or pidfd has failed. Makes system calls. */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_fd_closed(peer))
@@ -319,10 +313,7 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 	return !near_peer_failed(peer);
 }
 
-/*
- * Schedules the next tick. If the process polls seldom, the next poll has one.
- * Otherwise doubles the number of polls between ticks.
- */
+/* Schedules the next tick: in the next poll, if the process polls seldom. */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
 	if (now - port->ticked_ms >= NEAR_CHECK_MS)

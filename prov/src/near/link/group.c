@@ -111,10 +111,7 @@ static void near_group_add(const char *dir, bool v2)
 	near_groups.count++;
 }
 
-/*
- * Adds the control group `path` and its ancestors. The last ancestor is the
- * mount point: in a container, this is the container's group.
- */
+/* Adds the control group `path` and its ancestors, up to the mount point. */
 static void near_group_add_all(char *path, bool v2)
 {
 	const char *mount = near_group_names[v2].mount;

@@ -105,10 +105,7 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 	free(peer);
 }
 
-/*
- * Keeps a connected peer: if near_peer_get() is called for its address again,
- * messages must use the same ring, to stay in order.
- */
+/* Keeps a connected peer: later messages to it must use the same ring. */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);

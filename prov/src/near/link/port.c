@@ -142,10 +142,7 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->fence = !near_barrier_begin();
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
-	/*
-	 * permits single copy under Yama's ptrace_scope 1, but also lets all
-	 * processes of the user debug this one
-	 */
+	/* Yama: permits single copy, and debugging by the user's processes */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	ret = near_port_name(port);

@@ -433,9 +433,8 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer);
  */
 bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 /*
- * rx_ring.c: true if the peer's port has closed; has then called
- * near_peer_fail(). The caller must discard data that it has just copied from
- * the peer's memory.
+ * rx_ring.c: if the peer's port has closed, calls near_peer_fail() and returns
+ * true. The caller must then discard data that it has just copied.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */

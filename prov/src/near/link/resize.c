@@ -50,11 +50,9 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 }
 
 /*
- * Handles the receiver's reply in near_ctl.size, if there is one.
- *
- * Memory ordering: message passing. The load pairs with the release in
- * near_rx_ring_resize(). So this port stores new slots after the receiver's
- * zeros.
+ * Handles the receiver's reply in near_ctl.size, if there is one. Message
+ * passing: the load pairs with the release in near_rx_ring_resize(). So this
+ * port stores new slots after the receiver's zeros.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -110,10 +108,7 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 	near_resize_step(port, peer);
 }
 
-/*
- * False if a send has found no space only because a gate is closed, although a
- * slot is free.
- */
+/* False if the ring only appears full, because a gate is closed. */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated || !near_tx_free(tx);

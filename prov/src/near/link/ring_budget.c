@@ -101,10 +101,7 @@ void near_budget_rx_ring(struct near_port *port,
 	near_budget_advertise(port);
 }
 
-/*
- * Returns the least size class whose data ring permits messages of len bytes;
- * NEAR_TIERS: none.
- */
+/* Returns the least size class for messages of len bytes; NEAR_TIERS: none. */
 static uint32_t near_tier_for(uint32_t len)
 {
 	uint32_t tier = near_tier_least();

@@ -100,10 +100,7 @@ bool near_ring_reject(struct near_port *port, uint32_t index)
 					   __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
-/*
- * Creates the rx ring of a claim that is OPEN or CLOSED. Returns the same
- * values as near_rx_ring_peer().
- */
+/* Creates the rx ring of a claim. Returns the values of near_rx_ring_peer(). */
 static int near_rx_ring_open(struct near_port *port, uint32_t index)
 {
 	const struct near_claim *claim = &port->segment->claim[index];

@@ -23,18 +23,14 @@ int near_segment_create(struct near_segment **segment, uint32_t growing,
 int near_segment_file(const char *name, size_t size, size_t first);
 /* Zeroes whole pages of the file, and frees their memory if possible. */
 void near_segment_clear(int fd, size_t offset, size_t size);
-/*
- * Allocates a part of the file. Otherwise the first access might kill the
- * process. Returns 0 or -ENOMEM.
- */
+/* Allocates memory for a part of the file. Returns 0 or -ENOMEM. */
 int near_segment_reserve(int fd, size_t offset, size_t size);
 
 #define NEAR_GROUP_SPARE (1u << 20)	/* for near_group_has(), bytes */
 /*
  * group.c: true if each control group of the process permits an allocation of
- * size + NEAR_GROUP_SPARE bytes. At its limit, the kernel would kill a process
- * of the group. Cost: two or three reads of small files for each group that has
- * a limit.
+ * size + NEAR_GROUP_SPARE bytes: docs/near/design.md, *Control groups*. Cost:
+ * two or three reads of small files for each group with a limit.
  */
 bool near_group_has(size_t size);
 /* Checks only the control group of directory dir. v2: its version is 2. */
@@ -48,17 +44,11 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size);
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/*
- * Stores the file's size in *size. Returns 0 or -errno. -ENOENT: the file is
- * too small for a segment, or can shrink.
- */
+/* Stores the size. Returns 0 or -errno; -ENOENT: too small, or can shrink. */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 
-/*
- * Maps place->span bytes, of which the first place->size bytes are accessible.
- * Returns 0 or -errno.
- */
+/* Maps place->span bytes; place->size are accessible. Returns 0 or -errno. */
 int near_ring_map(int fd, const struct near_place *place, void **ring);
 /* Makes the first size bytes of a ring accessible. Returns 0 or -errno. */
 int near_ring_extend(void *ring, size_t size);

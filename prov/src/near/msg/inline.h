@@ -13,10 +13,7 @@
 
 #include "near/link/port.h"
 
-/*
- * control.c: handles a slot that is not a message. Nonzero: the slot stays in
- * the ring.
- */
+/* control.c: handles a slot without message. Nonzero: it stays in the ring. */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
@@ -295,9 +292,8 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 
 /*
  * True if a poll would find nothing except slots in active rings. The caller
- * may then call the cheaper near_ring_ready() instead of each of the next
- * near_polls_left() polls. It must pass the number of these polls to
- * near_passed().
+ * may then replace each of the next near_polls_left() polls by the cheaper
+ * near_ring_ready(), and must report the replaced polls by near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {

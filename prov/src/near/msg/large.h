@@ -172,10 +172,7 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 /* Continues a cooperative copy, at the receiver. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
-/*
- * Replaces peer->coop_op, whose copy has ended, by the first operation of
- * peer->waiting, or by NULL.
- */
+/* Sets peer->coop_op to the first operation of peer->waiting, or to NULL. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
 /* Reads len bytes from the sender, but not beyond op->stop. False: failed. */
 bool near_rx_pull(struct near_rx_op *op, size_t len);

@@ -167,10 +167,7 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 		near_rx_coop_finish(port, op, wrote);
 }
 
-/*
- * Does not call near_peer_alive(), because a peer that near has disconnected
- * may still be alive and write.
- */
+/* Not near_peer_alive(): a disconnected peer may still be alive and write. */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms)
 {
 	uint32_t wrote;

@@ -88,8 +88,7 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 
 /*
  * Reads len bytes of the sender's memory. Returns 0 or -errno. Clears
- * peer->reads after an error that all further reads would return, too. ESRCH:
- * the peer's process or its main thread has exited.
+ * peer->reads after an error that all further reads would return, too.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -103,15 +102,13 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 		return 0;
 	if (n >= 0)
 		return -EFAULT;
+	/* ESRCH: the process has exited, or its main thread has */
 	if (errno == EPERM || errno == ENOSYS || errno == ESRCH)
 		peer->reads = false;
 	return -errno;
 }
 
-/*
- * Copies only if a slot is free for the ACK. The slot is still free after the
- * copy, which publishes no slots.
- */
+/* Copies only if the ACK has a slot, which stays free during the copy. */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
 {

@@ -190,10 +190,7 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/*
- * Reports the error op->failed to the receiver, and ends op with it. False: no
- * slot is free; retry.
- */
+/* Ends op at both ends, with op->failed. False: no slot is free; retry. */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
