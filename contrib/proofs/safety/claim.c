@@ -9,29 +9,49 @@
  * - each ring and each reference is dropped once;
  * - the tables of rings stay consistent.
  *
- * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle near_rx_ring_open
- * C: near/link/rx_ring.c near_rx_ring_peer near_claim_reject near_ring_free
- * C: near/link/rx_ring.c near_ring_reject near_ring_retry near_rx_ring_closed
+ * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle
+ * C: near/link/rx_ring.c near_rx_ring_open
+ * C: near/link/rx_ring.c near_rx_ring_peer near_claim_failed near_ring_free
+ * C: near/link/rx_ring.c near_claim_reject near_ring_retry near_rx_ring_closed
  * C: near/link/rx_ring.c near_rx_ring_release near_rx_ring_free
  * C: near/link/rx_ring.c near_rx_ring_activate near_rx_ring_deactivate
- * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check near_claim_abandoned
+ * C: near/link/rx_ring.c near_rx_ring_broken near_rings_check
+ * C: near/link/rx_ring.c near_claim_abandoned
  * C: near/link/rx_ring.c near_claim_exited
  * CBMC: --unwind 5 --object-bits 10
  * CASES: 2
- * EDIT near/link/rx_ring.c: s/for \(; (words|bits); /for (assume(few(\1)); \1; /g
- * EDIT near/link/rx_ring.c: s/near_doorbell_handle\(port,\s+(word|i\))/rang(\1/g
+ * EDIT near/link/rx_ring.c: \
+ *   s/for \(; (words|bits); /for (assume(few(\1)); \1; /g
+ * EDIT near/link/rx_ring.c: \
+ *   s/near_doorbell_handle\(port,\s+(word|i\))/rang(\1/g
  * EDIT near/link/rx_ring.c: s/duo_alloc\(sizeof\(\*ring\)\)/ring_new()/
- * EDIT near/link/rx_ring.c: s/pages \* NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS/RINGS/
- * MUTANT place-unchecked near/link/rx_ring.c: s/if \(!near_place\(port->budget.growing, index,\n([^;]*)&place\)\)\n\t\treturn -EINVAL;/near_place(port->budget.growing, index,\n\1\&place);/
- * MUTANT address-loaded-twice near/link/rx_ring.c: s/near_peer_get\(port, &addr, &peer\)/near_peer_get(port, \&claim->addr, \&peer)/
- * MUTANT address-unchecked near/link/rx_ring.c: s/int ret = near_addr_check\(port, &addr\);/int ret = 0;/
- * MUTANT class-of-claim near/link/rx_ring.c: s/(near_ring_free\(port, index,\n\t\t *)near_tier_most\(port->budget.growing, index\)/\1hostile(port->segment->claim[index].tier)/
- * MUTANT reference-kept near/link/rx_ring.c: s/err_put:\n\tnear_peer_put\(port, peer\);/err_put:/
- * MUTANT released-in-table near/link/rx_ring.c: s/port->ring\[ring->index\] = NULL;//
- * MUTANT released-is-active near/link/rx_ring.c: s/near_rx_ring_deactivate\(port, ring\);\n\tport->ring\[/;\n\tport->ring[/
- * MUTANT moved-elsewhere near/link/rx_ring.c: s/last->active_at = ring->active_at;//
- * MUTANT active-twice near/link/rx_ring.c: s/if \(ring->active_at != NEAR_NOT_ACTIVE\)\n\t\treturn;//
- * MUTANT broken-is-active near/link/rx_ring.c: s/if \(ring->broken\)\n\t\treturn;\n//
+ * EDIT near/link/rx_ring.c: \
+ *   s/pages \* NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS/RINGS/
+ * MUTANT place-unchecked near/link/rx_ring.c: \
+ *   s/if \(!near_place\(port->budget.growing, \
+ *   index,\n([^;]*)&place\)\)\n\t\treturn -EINVAL;/\
+ *   near_place(port->budget.growing, index,\n\1\&place);/
+ * MUTANT address-loaded-twice near/link/rx_ring.c: \
+ *   s/near_peer_get\(port, &addr, &peer\)/\
+ *   near_peer_get(port, \&claim->addr, \&peer)/
+ * MUTANT address-unchecked near/link/rx_ring.c: \
+ *   s/int ret = near_addr_check\(port, &addr\);/int ret = 0;/
+ * MUTANT class-of-claim near/link/rx_ring.c: \
+ *   s/(near_ring_free\(port, index,\n\t\t \
+ *   *)near_tier_most\(port->budget.growing, index\)/\
+ *   \1hostile(port->segment->claim[index].tier)/
+ * MUTANT reference-kept near/link/rx_ring.c: \
+ *   s/err_put:\n\tnear_peer_put\(port, peer\);/err_put:/
+ * MUTANT released-in-table near/link/rx_ring.c: \
+ *   s/port->ring\[ring->index\] = NULL;//
+ * MUTANT released-is-active near/link/rx_ring.c: \
+ *   s/near_rx_ring_deactivate\(port, ring\);\n\tport->ring\[/;\n\tport->ring[/
+ * MUTANT moved-elsewhere near/link/rx_ring.c: \
+ *   s/last->active_at = ring->active_at;//
+ * MUTANT active-twice near/link/rx_ring.c: \
+ *   s/if \(ring->active_at != NEAR_NOT_ACTIVE\)\n\t\treturn;//
+ * MUTANT broken-is-active near/link/rx_ring.c: \
+ *   s/if \(ring->broken\)\n\t\treturn;\n//
  * MUTANT opened-again near/link/rx_ring.c: s/if \(!port->ring\[index\]\) \{/{/
  * MUTANT word-of-bit near/link/rx_ring.c: s/rang\(word \* 64/rang(word * 65/
  */

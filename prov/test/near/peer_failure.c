@@ -339,7 +339,7 @@ UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 	ck_assert_int_eq(rig_send(a, a_to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
 	if (_i)
-		ck_assert(near_ring_reject(b->port, a_to_b->index));
+		ck_assert(near_claim_reject(b->port, a_to_b->index));
 	near_peer_fail(b->port, b->event[0].peer);
 	rig_until(b, NULL, 2);
 	ck_assert_int_eq(b->event[1].kind, RIG_GONE);

@@ -356,7 +356,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 	default:
 		peer->state = NEAR_PEER_CLOSED_OFF;
 		if (peer->ring)
-			near_ring_reject(port, peer->ring->index);
+			near_claim_reject(port, peer->ring->index);
 		return -EHOSTUNREACH;
 	}
 }

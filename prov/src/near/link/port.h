@@ -390,7 +390,7 @@ void near_port_sweep(struct near_port *port);
  * failed. The ring stays the sender's until the sender closes the claim. False:
  * the claim is not open.
  */
-bool near_ring_reject(struct near_port *port, uint32_t index);
+bool near_claim_reject(struct near_port *port, uint32_t index);
 /* Frees the rx ring, and frees the ring in the segment for another sender. */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */

@@ -91,7 +91,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	return ret;
 }
 
-bool near_ring_reject(struct near_port *port, uint32_t index)
+bool near_claim_reject(struct near_port *port, uint32_t index)
 {
 	uint32_t open = NEAR_CLAIM_OPEN;
 
@@ -134,7 +134,7 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 	near_budget_rx_ring(port, ring, 1);
 	near_rx_ring_activate(port, ring);
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
-		near_ring_reject(port, index);
+		near_claim_reject(port, index);
 	return 0;
 
 err_put:
@@ -163,12 +163,12 @@ static void near_ring_free(struct near_port *port, uint32_t index,
 }
 
 /*
- * Rejects a claim. If err is -EHOSTUNREACH and the claim is open, marks it: the
- * ring stays the sender's until the sender closes it. Otherwise frees the ring.
+ * Handles a claim for which near_rx_ring_open() has failed. If err is
+ * -EHOSTUNREACH and the claim is open, rejects it; otherwise frees the ring.
  */
-static void near_claim_reject(struct near_port *port, uint32_t index, int err)
+static void near_claim_failed(struct near_port *port, uint32_t index, int err)
 {
-	if (err == -EHOSTUNREACH && near_ring_reject(port, index)) {
+	if (err == -EHOSTUNREACH && near_claim_reject(port, index)) {
 		near_log(port, 0, "ring %u: connection rejected, the sender "
 			 "belongs to another user or is hidden from /proc "
 			 "(hidepid)", index);
@@ -201,7 +201,7 @@ static bool near_rx_ring_reject(struct near_port *port,
 	struct near_claim *claim = &port->segment->claim[ring->index];
 
 	if (near_peer_check_exited(ring->peer) ||
-	    (!near_ring_reject(port, ring->index) &&
+	    (!near_claim_reject(port, ring->index) &&
 	     __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
 		     NEAR_CLAIM_REJECTED))
 		return false;
@@ -279,7 +279,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 			return;
 		ret = near_rx_ring_open(port, index);
 		if (ret == -EINVAL || ret == -EHOSTUNREACH) {
-			near_claim_reject(port, index, ret);
+			near_claim_failed(port, index, ret);
 			return;
 		}
 		if (ret) {
