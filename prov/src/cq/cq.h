@@ -31,7 +31,10 @@ extern struct fi_ops_cq duo_cq_ops, duo_cq_ops_locked, duo_cq_ops_single;
 
 /* Puts a new CQ into its own group, or into the domain's. */
 void duo_cq_group(struct duo_cq *cq);
-/* Closes the CQ's own group, if any. Needs all locks of the domain. */
+/*
+ * Closes the CQ's own group, if any. No endpoint may use the CQ. Needs the
+ * domain's lock.
+ */
 void duo_cq_ungroup(struct duo_cq *cq);
 /*
  * Moves the CQ and its endpoints to the domain's group. Needs all locks of the

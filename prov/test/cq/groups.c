@@ -196,6 +196,20 @@ UNIT_TEST(binding_of_av_waits_for_read)
 	ck_assert_int_eq(fi_close(&unbound->fid), 0);
 }
 
+/* fi_close() of a CQ does not wait for a thread that reads another CQ. */
+UNIT_TEST(close_waits_for_no_reader)
+{
+	struct fi_cq_attr attr = { .format = FI_CQ_FORMAT_TAGGED };
+	struct fid_cq *other;
+
+	ck_assert_int_eq(fi_cq_open(fx.domain, &attr, &other, NULL), 0);
+	ck_assert_ptr_eq(duo_cq_of(other)->group, &duo_cq_of(other)->own);
+	duo_group_lock(&cq_now()->group);
+	ck_assert_int_eq(fi_close(&other->fid), 0);
+	duo_unlock(&cq_now()->group->lock);
+	exchange();
+}
+
 UNIT_TEST(counter_joins_groups)
 {
 	expect_own();
