@@ -234,7 +234,10 @@ static struct ibv_cq_ex *se_cq_reject(int err)
 	return NULL;
 }
 
-/* Checks attributes as rdma-core's create_cq(), then as the kernel. */
+/*
+ * Checks the attributes of a new CQ, in the order of the real device:
+ * create_cq() of rdma-core first, and the kernel last. Returns 0 or an errno.
+ */
 static int se_cq_check(const struct ibv_cq_init_attr_ex *attr)
 {
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS |

@@ -128,7 +128,12 @@ static bool se_sweep_entry(const char *name)
 	snprintf(path, sizeof(path), "%s/%s", se_cfg.dir, name);
 	snprintf(lock, sizeof(lock), "%s%s", path, tree ? "/lock" : "");
 	fd = open(lock, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
-	/* an empty tree: a live owner fails to create its lock, and retries */
+	/*
+	 * A tree has no lock if its owner was killed before it created the
+	 * lock, or is about to create it. rmdir() removes the tree only if the
+	 * tree is empty. If that was the tree of a live owner, the owner cannot
+	 * create the lock, and makes another tree: see se_sysfs_root().
+	 */
 	if (fd < 0 && errno == ENOENT && tree)
 		rmdir(path);
 	if (fd < 0)
@@ -188,9 +193,11 @@ static int se_dir_check(void)
 }
 
 /*
- * Creates the mark. "made": this process has created the directory; the mark
- * is then read-only, by which se_dir_unmake() may remove the directory. A mode
- * exists from the file's creation on, contents do not.
+ * Creates the mark. "made": this process has created the directory. Then the
+ * mark is read-only, and this mode permits se_dir_unmake() to remove the
+ * directory. The permission is not in the mark's contents, because another
+ * process could read the mark after its creation, but before the contents are
+ * written.
  */
 static int se_dir_mark(bool made)
 {
@@ -202,7 +209,7 @@ static int se_dir_mark(bool made)
 	fd = open(path, O_RDONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, mode);
 	if (fd < 0)
 		return errno;
-	/* another process may have created the mark first */
+	/* if another process has created the mark, open() keeps its mode */
 	if (made && fchmod(fd, mode))
 		ret = errno;
 	close(fd);
@@ -264,9 +271,10 @@ static bool se_dir_unused(void)
 }
 
 /*
- * If the directory has no other files, removes the mark, and then the directory
- * if softefa has created it. A process that starts later creates them again. If
- * a process has started since the check, makes the mark again for it.
+ * If the directory has no file but the mark, removes the mark and, if softefa
+ * has created the directory, the directory. A process that starts later creates
+ * both again. If a process has made a file since the check, rmdir() fails. Then
+ * this function makes the mark again for that process.
  */
 static void se_dir_unmake(void)
 {

@@ -124,7 +124,7 @@ START_TEST(faulty_wire_delivers_exactly_once)
 		ck_assert_uint_gt(b_stats.dup, 0);
 	ck_assert_msg(!a_stats.rnr == !fault_cases[row].not_ready,
 		      "%s: rnr %lu", fault_cases[row].name, a_stats.rnr);
-	/* the shortest time: SE_WINDOW packets at once wait for 200 us */
+	/* shortest time: the packets of a window wait together, for 200 us */
 	if (!strcmp(fault_cases[row].name, "delay"))
 		ck_assert_uint_ge(rig_now_ms() - start,
 				  MSGS / SE_WINDOW * 200 / 1000);
@@ -171,8 +171,10 @@ struct pattern {
 };
 
 /*
- * In a worker: writes to the test which messages are lost at the first
- * transmission, and which fail. Runs with one seed must write the same.
+ * Main function of a worker process: sends messages, and writes a struct
+ * pattern to the pipe "out", from which the test reads it. The pattern has the
+ * messages that were lost at the first transmission, and those that failed. All
+ * workers with one seed must write the same pattern.
  */
 static void seed_run(const struct rig_target *target, int out)
 {

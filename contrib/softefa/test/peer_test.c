@@ -248,7 +248,7 @@ START_TEST(message_to_stopped_peer_waits)
 }
 END_TEST
 
-/* Sends to a host that stops answering time out. For the udp wire only. */
+/* If the peer's host stops replying, a message times out. Only on udp. */
 START_TEST(message_to_silent_peer_times_out)
 {
 	struct rig_node a;
