@@ -182,9 +182,10 @@ static void bn_run_tests(void)
 }
 
 /*
- * Waits until near sends without fences. The first endpoint of a process with
- * threads registers the process for membarrier, which takes up to 50 ms. Until
- * then each send executes a fence.
+ * Waits until the sends of near, the local transport of ofi_duo, contain no
+ * memory fence. When a process with threads opens its first endpoint, near
+ * begins to register the process for membarrier(2). This takes up to 50 ms, and
+ * until then each send executes a fence.
  */
 static void bn_threads_settle(void)
 {
