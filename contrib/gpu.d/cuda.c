@@ -102,7 +102,10 @@ char *gpu_cuda_alloc(const char *kind, size_t len)
 		ret = cuda.reserve ? gpu_cuda_vmm(&at, len, *kind == 'v') : -1;
 	else
 		ret = cuda.alloc(&at, len);
-	/* STANDIN_FAIL lets one call fail: the second attempt succeeds */
+	/*
+	 * With STANDIN_FAIL=N, the N-th call of the stand-in for the driver
+	 * (standin.c) fails, and no other call, so the second attempt succeeds.
+	 */
 	if (ret && getenv("STANDIN_FAIL"))
 		return gpu_cuda_alloc(kind, len);
 	if (ret)

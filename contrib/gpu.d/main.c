@@ -5,8 +5,9 @@
  * duogpu PROVIDER COMMAND [COUNT [ALLOCATION]]
  *
  *	table	latency and bandwidth, by size, path and place of the memory
- *	times	lines "OPERATION|BYTES|US|RIGHT" for contrib/gpu --beside; RIGHT is
- *		0 if an operation completed before its bytes were there
+ *	times	lines "OPERATION|BYTES|US|RIGHT" for contrib/gpu --beside;
+ *		RIGHT is 0 if an operation completed before all its bytes were
+ *		in the destination
  *	verify	COUNT random transfers, verified. ALLOCATION: plain,
  *		pool, managed, vmm (cuMemCreate, shareable), private (same,
  *		not shareable), pinned (plain, host memory of the driver)
@@ -14,8 +15,10 @@
  *
  * DUOGPU_DISJOINT=1: each process sees only one GPU, not its peer's.
  * DUOGPU_PIDNS=1: the two processes are in different pid namespaces.
- * DUOGPU_MAPPED=1: fail unless an RMA operation and a message were copied
- * between mapped memory; verify continues until then. 0: fail if any was.
+ * DUOGPU_MAPPED=1: duogpu fails unless a GPU has copied, for an RMA operation
+ * and for a message, directly between the memory of the processes, because one
+ * process had mapped the other's. verify continues until this has happened.
+ * DUOGPU_MAPPED=0: duogpu fails if this has happened.
  */
 
 #include <errno.h>
@@ -107,7 +110,10 @@ static void gpu_open(void)
 	GPU_OK(fi_ep_bind(gpu.ep, &gpu.cq->fid, FI_TRANSMIT | FI_RECV));
 	GPU_OK(fi_enable(gpu.ep));
 	gpu_region(GPU_DEVICE);
-	/* registered after device memory, so that host memory is pinned */
+	/*
+	 * Host memory comes after device memory: ofi_duo pins a host region by
+	 * the CUDA context of an open device region.
+	 */
 	gpu_region(GPU_HOST);
 	gpu.sh->name_len[gpu.rank] = sizeof(gpu.sh->name[0]);
 	GPU_OK(fi_getname(&gpu.ep->fid, gpu.sh->name[gpu.rank],
@@ -140,7 +146,11 @@ void gpu_mapped(void)
 			gpu.sh->lent[gpu.rank] = count;
 }
 
-/* Prints the path of the operations. The core must not have executed RMA. */
+/*
+ * Prints the paths of this rank's operations. Fails if ofi_duo has passed RMA
+ * to the core provider, or if DUOGPU_MAPPED requires another count of mapped
+ * operations.
+ */
 static void gpu_print_path(void)
 {
 	struct fi_duo_stats stats;
@@ -171,7 +181,7 @@ static void gpu_print_path(void)
 	if (strcmp(gpu.prov, "near") && stats.rma_ops[FI_DUO_CORE] &&
 	    strstr(gpu.prov, "duo"))
 		GPU_FAIL("the core has executed RMA");
-	/* the count of rank 1, which posts no RMA, is of messages it fetched */
+	/* in rank 1, which posts no RMA, the count is of received messages */
 	if (mapped && !!stats.device_rma_mapped != atoi(mapped))
 		GPU_FAIL("GPU memory was %smapped", atoi(mapped) ? "not " : "");
 }

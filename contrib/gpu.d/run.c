@@ -83,7 +83,10 @@ void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 {
 	ssize_t ret;
 
-	/* the stand-in lets a call fail once: the second call succeeds */
+	/*
+	 * With STANDIN_FAIL=N, the N-th call of the stand-in for the driver
+	 * (standin.c) fails, and no other call, so the second post succeeds.
+	 */
 	while ((ret = gpu_post(kind, mine, theirs, offset, len)) == -FI_EAGAIN ||
 	       (ret == -FI_EIO && getenv("STANDIN_FAIL")))
 		fi_cq_read(gpu.cq, NULL, 0);
@@ -108,7 +111,7 @@ static char byte_of(size_t i, unsigned int seed)
 
 /*
  * Fills the memory with bytes that depend on the seed, and returns true.
- * Without "fill", returns whether the memory has these bytes.
+ * Without "fill", returns true if the memory has these bytes.
  */
 static bool gpu_bytes(enum gpu_place place, size_t offset, size_t len,
 		      unsigned int seed, bool fill)
@@ -174,8 +177,8 @@ static void gpu_answer(void)
 }
 
 /*
- * Rank 1: receives messages, and with "echo" sends each back. check.seed has
- * their number.
+ * Rank 1: receives messages, and with "echo" sends each back. The number of
+ * messages is check.seed.
  */
 static void gpu_messages(bool echo)
 {
@@ -291,7 +294,7 @@ static void gpu_verify_one(unsigned int seed)
 			 gpu_places[mine], gpu_places[theirs], len);
 }
 
-/* True if DUOGPU_MAPPED requires a mapping, and the rank has none yet. */
+/* True if DUOGPU_MAPPED requires an operation in gpu_shared.mapped[rank]. */
 static bool gpu_must_map(int rank)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -300,7 +303,10 @@ static bool gpu_must_map(int rank)
 	return mapped && atoi(mapped) && !gpu.sh->mapped[rank];
 }
 
-/* True if a GPU must copy for the other rank, and has not yet. */
+/*
+ * True if DUOGPU_MAPPED requires that each rank's GPU copies in an operation of
+ * the other rank, and one of the two GPUs has not yet done so.
+ */
 static bool gpu_must_lend(void)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");
@@ -324,8 +330,9 @@ void gpu_verify(unsigned int count)
 }
 
 /*
- * Writes to the killed peer until a write fails: near must detect the failure.
- * Returns false if none fails within a second of the kill.
+ * Writes to the killed peer until a write fails, because near, the local
+ * transport of ofi_duo, has detected the peer failure. Returns false if no
+ * write fails within a second of the kill.
  */
 static bool gpu_until_error(double killed)
 {

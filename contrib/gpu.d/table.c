@@ -124,8 +124,8 @@ static void gpu_row(enum gpu_kind kind, enum gpu_place mine,
 }
 
 /*
- * A copy by the driver, to compare with. other: the copy is to another GPU;
- * NULL: it is within one GPU, or between a GPU and the host.
+ * A copy that the driver executes, for comparison with transfers. other: the
+ * copy is to another GPU; NULL: within one GPU, or between a GPU and the host.
  */
 struct gpu_way {
 	const char *name;
@@ -184,7 +184,11 @@ static void gpu_copies(void)
 						 GPU_MOST, &other });
 }
 
-/* Repeats transfers for the time after which near maps physical memory. */
+/*
+ * Executes transfers for 0.1 s, so that near, the local transport of ofi_duo,
+ * maps the peer's memory before the measurement. For memory of cuMemCreate,
+ * near first requests a file descriptor from the peer.
+ */
 static void gpu_warm(void)
 {
 	double begin = gpu_now();
@@ -212,7 +216,10 @@ void gpu_table(void)
 		GPU_FAIL("%d operations failed", gpu.errors);
 }
 
-/* Prints the operation's time, and if the bytes were right at completion. */
+/*
+ * Prints the time of an operation, and 1 if the bytes were right when the
+ * operation completed; otherwise 0.
+ */
 static void gpu_time(enum gpu_kind kind, enum gpu_place mine,
 		     enum gpu_place theirs, size_t len)
 {
