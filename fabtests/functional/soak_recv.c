@@ -170,8 +170,9 @@ void ft_cancel_one(struct ft_load *l, struct ft_kind *kind)
 }
 
 /*
- * Claims and receives a message found by a peek, as MPI_Mprobe does. In the
- * order of matching, the claim is after all receives posted before.
+ * Claims and receives a message found by a peek, as MPI_Mprobe does. A peek
+ * finds only messages that no posted receive has matched. So the claim uses the
+ * next slot: the order of the slots remains the order of matching.
  */
 void ft_probe(struct ft_load *l, struct ft_kind *kind)
 {
