@@ -29,7 +29,8 @@ static bool info_hooked;
 struct info_names {
 	bool efa;		/* one name is "efa" */
 	bool wraps;		/* one name ends in ";ofi_duo" */
-	bool offered;		/* libfabric returns one of these */
+	/* libfabric returns infos for a name that ends in ";ofi_duo" */
+	bool offered;
 };
 
 static struct info_names info_read_names(const struct info_fabric *fabric,

@@ -28,8 +28,11 @@ static bool info_ptracer(void)
 }
 
 /*
- * Writes a byte to "ready", then waits to be killed. Ends with fi_duo_info: by
- * a signal, or, if fi_duo_info ended before prctl(), because nobody reads.
+ * Main function of the process from which another one copies. Writes a byte to
+ * the pipe "ready", then waits until fi_duo_info kills it. If fi_duo_info ends
+ * early, this process must end, too: either the kernel kills it, or, if
+ * fi_duo_info had ended before prctl(), write() fails, because no process reads
+ * the pipe.
  */
 static void info_copy_source(int ready)
 {
@@ -44,8 +47,9 @@ static void info_copy_source(int ready)
 }
 
 /*
- * Copies info_word from the process "source": it has the same address there,
- * because both processes are forks of one. Returns 0 or an errno.
+ * Copies info_word from the process "source". There info_word has the same
+ * address as here, because fi_duo_info has forked both processes. Returns 0 or
+ * an errno.
  */
 static int info_copy_reader(pid_t source)
 {
@@ -68,7 +72,10 @@ static int info_copy_try(void)
 
 	if (pipe(ready))
 		return errno;
-	/* if the parent ignores it, waitpid() returns no exit status */
+	/*
+	 * If the program that started fi_duo_info ignores SIGCHLD, fi_duo_info
+	 * inherits this. Then waitpid() would return no exit status.
+	 */
 	signal(SIGCHLD, SIG_DFL);
 	source = fork();
 	if (!source) {
