@@ -49,8 +49,8 @@ UNIT_TEST(sends_after_a_core_send_use_core)
 }
 
 /*
- * The peer sends over the core, because it looked this endpoint up before its
- * publication. This endpoint sends over shm.
+ * The peer looked up this endpoint before this endpoint was published. So the
+ * peer sends over the core. This endpoint must nevertheless send over shm.
  */
 UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 {
@@ -106,8 +106,9 @@ static void let_open(bool may)
 }
 
 /*
- * When the message arrives, no file can be opened, so that the source is not
- * found. A later poll must read the record.
+ * When the message arrives, this process cannot open files. So ofi_duo cannot
+ * read the sender's record in the registry, and does not find the source. When
+ * this process can open files again, a later poll must read the record.
  */
 UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 {

@@ -11,7 +11,11 @@
 
 static struct slot slot[2];
 
-/* A first local message confirms the source "local". */
+/*
+ * Receives a message that "local" has sent over shm. This makes "local" a
+ * confirmed source: ofi_duo expects all later messages of "local" over shm. The
+ * core then gets no receives that name "local".
+ */
 static void setup_peers(void)
 {
 	pair_insert();

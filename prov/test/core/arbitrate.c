@@ -124,8 +124,9 @@ UNIT_TEST(remote_write_does_not_complete_receive)
 }
 
 /*
- * A read returns the source of a remote write if the source is in the AV (odd
- * _i). _i / 2: 1: the entry waits in the CQ's ring before the read.
+ * A remote write has an entry in the core's CQ. If _i is odd, the source of the
+ * write is in the AV, and the read of ofi_duo's CQ must return this source. If
+ * _i / 2 is 1, an earlier poll has moved the entry to the ring of ofi_duo's CQ.
  */
 UNIT_LOOP(remote_write_has_source, 0, 4)
 {

@@ -77,7 +77,11 @@ UNIT_TEST(later_receives_wait_for_rejected_one)
 			 slot[0].buf);
 }
 
-/* Another core gets the receive in fi_trecv(), and may reject it. */
+/*
+ * The core "fake", unlike tcp, also matches messages outside of polls. So
+ * fi_trecv() itself posts the receive to this core, and returns the core's
+ * error if the core rejects the receive.
+ */
 UNIT_TEST(other_cores_get_receive_in_call)
 {
 	static const struct fixture_attr attr = { .core = "fake" };

@@ -7,7 +7,11 @@
 
 static struct slot slot[4];
 
-/* Delivers a message over shm, which confirms the source "local". */
+/*
+ * Receives a message that "local" has sent over shm. This makes "local" a
+ * confirmed source: ofi_duo expects all later messages of "local" over shm. The
+ * core then gets no receives that name "local".
+ */
 static void confirm_local(void)
 {
 	post_recv(&slot[2], local, TAG);
@@ -215,8 +219,9 @@ UNIT_TEST(without_directed_caps_receives_are_wildcards)
 }
 
 /*
- * A receive that is inserted before a due receive becomes due, too. All
- * counters must include it.
+ * duo_lazy_add_before() inserts a receive before a due receive in the list of
+ * deferred receives. The inserted receive must become due, too. Both counters
+ * of the list, lazy.due and lazy.count, must include the inserted receive.
  */
 UNIT_TEST(receive_inserted_before_due_one_is_due)
 {

@@ -16,7 +16,10 @@ static struct slot slot[WINDOW];
 static void setup(void)
 {
 	pair_setup();
-	/* reach aging at each reading of the clock */
+	/*
+	 * With a delay of 0, ofi_duo reads the clock in each poll, and each
+	 * poll may post a deferred receive by aging.
+	 */
 	duo_params.defer_us = 0;
 }
 

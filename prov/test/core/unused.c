@@ -5,7 +5,8 @@
 
 #include "fixture.h"
 
-#define LONG 1000	/* polls: more than any number that ofi_duo counts */
+/* polls; if the core were used, fewer would post receives and poll the core */
+#define LONG 1000
 #define SECOND 1000000	/* us */
 
 static struct slot slot[2];
@@ -60,8 +61,9 @@ UNIT_TEST(receive_waits_a_second)
 }
 
 /*
- * The second begins when a receive is posted while no other receive waits. Time
- * without a waiting receive does not count.
+ * If at least one receive waits throughout 1 s, ofi_duo begins to use the core.
+ * This time begins when a receive is posted while no other receive waits. Time
+ * during which no receive waits does not count.
  */
 UNIT_TEST(second_begins_with_first_receive)
 {

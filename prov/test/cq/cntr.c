@@ -57,7 +57,8 @@ UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 /*
  * OpenSHMEM libraries bind counters to enabled endpoints. Here the counter is
  * bound twice: before fi_enable() for reads, and afterwards for sends and
- * receives. It must count each operation once. _i: 1: sends over the core.
+ * receives. It must count each operation once. If _i is 1, the sends use the
+ * core, otherwise shm.
  */
 UNIT_LOOP(counter_bound_after_enable_counts, 0, 2)
 {
@@ -103,8 +104,8 @@ UNIT_TEST(second_counter_after_enable_fails)
 }
 
 /*
- * Sends over both paths (_i: 1: core) are counted, also injected ones, which
- * have no completion.
+ * The counter must include all sends, also injected sends, which have no
+ * completion. If _i is 1, the sends use the core, otherwise shm.
  */
 UNIT_LOOP(sends_are_counted, 0, 2)
 {
@@ -125,8 +126,10 @@ UNIT_LOOP(sends_are_counted, 0, 2)
 }
 
 /*
- * Endpoints with a CQ for all receives, with a CQ for receives with
- * FI_COMPLETION, and without a CQ
+ * Three kinds of endpoints:
+ * - its CQ gets completions of all receives
+ * - its CQ gets completions only of receives with FI_COMPLETION
+ * - it has no CQ
  */
 static const struct fixture_attr receivers[] = {
 	{ .cntr_flags = BOTH },
@@ -317,9 +320,10 @@ UNIT_TEST(core_errors_are_added)
 UNIT_CASE("pair", pair_setup, fixture_close);
 
 /*
- * The core or shm (path _i) rejects a bind after fi_enable(). The counter must
- * keep its value. If shm rejects it, the core's endpoint refers to the counter
- * until fi_close().
+ * After fi_enable(), the core or shm (path _i) rejects the bind of a counter to
+ * the endpoint. The counter must keep its value. If shm rejects the bind, the
+ * core's endpoint is already bound to the core's counter. The counter can then
+ * be closed only after fi_close() of the endpoint.
  */
 UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 {

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A thread sleeps until a counter changes. A timer wakes the thread. */
+/*
+ * A thread waits until a counter changes: it sleeps on the counter's file
+ * descriptor, or calls fi_cntr_wait(). A timer of ofi_duo makes the descriptor
+ * readable again and again, so that the thread wakes and polls.
+ */
 
 #include <pthread.h>
 #include <sched.h>
@@ -59,8 +63,9 @@ static void expect_count(uint64_t good, uint64_t bad)
 }
 
 /*
- * An injected send to the local peer completes in the call, without a CQ entry.
- * An earlier send has connected the two ports.
+ * An injected send to the local peer completes within the call, and causes no
+ * CQ entry. The first fi_tinject() connects near's ports of the two endpoints,
+ * so that the second one can complete within the call.
  */
 static void injected_locally(void)
 {
@@ -70,7 +75,10 @@ static void injected_locally(void)
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, local, TAG), 0);
 }
 
-/* The message arrives before another thread posts its receive. */
+/*
+ * The message arrives first. Then its receive is posted, as another thread
+ * would post it during the sleep. The receive completes within fi_trecv().
+ */
 static void received_at_once(void)
 {
 	say("early");
@@ -96,8 +104,9 @@ static const enum fi_threading levels[] = {
 UNIT_CASE("modes", NULL, NULL);
 
 /*
- * The test itself makes the calls of other threads, so that the test can also
- * run without a lock.
+ * The test has one thread. This thread prepares to sleep, and then itself calls
+ * the functions that other threads would call during the sleep. So the test can
+ * also run with the threading levels at which ofi_duo takes no lock.
  */
 UNIT_LOOP(event_wakes_descriptor, 0,
 	  ARRAY_SIZE(wakers) * ARRAY_SIZE(levels) * ARRAY_SIZE(modes))

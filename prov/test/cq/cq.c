@@ -76,8 +76,8 @@ UNIT_CASE("open", fixture_setup, fixture_close);
 
 /*
  * fi_cq_open() stores the size of the core's CQ in the attributes. Mooncake
- * limits its number of operations by this size. _i: 1: the requested size is
- * larger than the core's minimum.
+ * limits its number of operations by this size. If _i is 1, the application
+ * requests a larger size than the core's minimum, otherwise a smaller one.
  */
 UNIT_LOOP(open_returns_size_of_core_cq, 0, 2)
 {

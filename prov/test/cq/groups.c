@@ -226,7 +226,11 @@ static void *inserter_run(void *arg)
 	return NULL;
 }
 
-/* fi_av_insert() waits until a thread releases the CQ's single lock. */
+/*
+ * The CQ has a single lock (base/lock.h), because the application uses the CQ
+ * from one thread at a time. While a thread is inside this lock, fi_av_insert()
+ * in another thread must wait.
+ */
 UNIT_TEST(insert_waits_for_user)
 {
 	fi_addr_t addr = FI_ADDR_NOTAVAIL;
@@ -249,8 +253,10 @@ UNIT_TEST(insert_waits_for_user)
 }
 
 /*
- * fi_mr_reg() of a region without remote access does not wait for a thread that
- * holds the CQ's single lock.
+ * fi_mr_reg() of a region without remote access changes no data that the CQ's
+ * lock protects. So fi_mr_reg() must not wait for the thread that is inside the
+ * CQ's single lock. In this test both are the same thread, so a wait would
+ * never end.
  */
 UNIT_TEST(registration_waits_for_no_user)
 {
@@ -299,8 +305,10 @@ UNIT_LOOP(insert_without_membarrier, 0, 2)
 }
 
 /*
- * A counter moves the CQ to the domain's group, whose lock any thread may take.
- * The CQ's lock was a single lock.
+ * At first, the CQ has its own group, which has a single lock. bind_counter()
+ * moves the CQ to the domain's group. Any thread may take the lock of the
+ * domain's group. So this lock must not be a single lock, and the CQ must use
+ * the functions that take a shared lock (DUO_LOCK_SHARED).
  */
 UNIT_TEST(counter_ends_single_lock)
 {

@@ -38,8 +38,10 @@ static void until_fast_path(void)
 	int i;
 
 	/*
-	 * This takes many reads if polls are frequent, because near then reads
-	 * the clock less often.
+	 * Only the reads between two ticks of near may take the fast path. If
+	 * the process polls seldom, each poll has a tick. While the process
+	 * polls often, near increases the number of polls between two ticks. So
+	 * read until at least 4 further reads may take the fast path.
 	 */
 	for (i = 0; i < 1000 * NEAR_TICK_POLLS && cq_now()->left < 4; i++)
 		ck_assert_int_eq(fi_cq_read(fx.cq, &none, 1), -FI_EAGAIN);
@@ -83,8 +85,8 @@ UNIT_CASE("open", warm_up, near_teardown);
 UNIT_CASE("locked", warm_up_locked, near_teardown);
 
 /*
- * Bits of _i: NEAR_TAGGED and NEAR_DATA, the flags of the message, and 4: the
- * message is in the data ring, not in a slot.
+ * The bits NEAR_TAGGED and NEAR_DATA of _i are the flags of the message. If
+ * _i & 4 is set, the message is in the data ring, otherwise in a slot.
  */
 UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 {
@@ -266,8 +268,10 @@ static struct fid_ep *another(struct fid_cq *cq)
 }
 
 /*
- * A read polls the ports of both endpoints. After fi_close() of one endpoint,
- * it polls the port of the other one only.
+ * Two endpoints are bound to the CQ. A read on the fast path must poll the
+ * ports of all enabled endpoints, not only the port of the first endpoint in
+ * the CQ's list. After fi_close() of one endpoint, reads check only the other
+ * one.
  */
 UNIT_TEST(read_polls_ports_of_all_endpoints)
 {
@@ -278,8 +282,12 @@ UNIT_TEST(read_polls_ports_of_all_endpoints)
 	ck_assert(!cq_now()->several);
 	other = another(fx.cq);
 	ck_assert(cq_now()->several);
+	/*
+	 * In the CQ's list, the new endpoint is before ep. The new endpoint is
+	 * not enabled and has no port. Reads must skip it and poll ep's port.
+	 */
 	ck_assert_ptr_eq(duo_cq_next_ep(cq_now(), duo_cq_first_ep(cq_now())),
-			 ep);	/* the new endpoint has no port yet */
+			 ep);
 	until_fast_path();
 	before = fast_path_reads();
 	post_recv(&slot, peer, TAG);
@@ -404,7 +412,12 @@ UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 		fi_cq_read(fx.tx_cq, &entry, 1);
 	until_fast_path();
 	do {
-		if (!(n++ % 16)) { /* other reads poll the core as well */
+		/*
+		 * Send a message from time to time. After many reads that find
+		 * no message, each read would poll the core, and no read would
+		 * take the fast path.
+		 */
+		if (!(n++ % 16)) {
 			post_recv(&slot, peer, TAG);
 			rig_send("talk");
 			near_poll(rig.port, &rig_sink);

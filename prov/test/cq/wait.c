@@ -197,9 +197,13 @@ UNIT_TEST(receive_wakes_sleeper_on_send_cq)
 }
 
 /*
- * As above, but another thread's read of the CQ of the receives ends a part of
- * a multi-receive buffer. Then the next poll must start to receive the local
- * message that waits for the buffer.
+ * The core fills a part of a multi-receive buffer. A local message waits until
+ * the core reports the end of this part. A thread sleeps on the CQ of the
+ * sends. Another thread reads the CQ of the receives, and finds this report.
+ * From then on, the remainder of the buffer can receive the local message, but
+ * only in a poll. Perhaps no thread reads the CQ of the receives again. So the
+ * sleeping thread must wake, and its poll must start to receive the local
+ * message.
  */
 UNIT_TEST(ready_remainder_wakes_sleeper_on_send_cq)
 {
@@ -233,10 +237,15 @@ UNIT_TEST(receive_rejected_by_core_prevents_sleep)
 UNIT_CASE("selective", setup_selective, wait_close);
 
 /*
- * The messages of the buffer have no completions. The core completes its
- * message (_i) 0: during fi_trywait(), 1: during the read of another thread.
- * Then the buffer can receive the local message, but only in the next poll. So
- * the thread must not sleep on.
+ * The receive of the multi-receive buffer has no FI_COMPLETION, so its messages
+ * cause no CQ entries. The core fills a part of the buffer. A local message
+ * waits until the core reports the end of this part. From then on, the
+ * remainder of the buffer can receive the local message, but only in the next
+ * poll. Therefore
+ * - if fi_trywait() finds the core's report (_i is 0), fi_trywait() must not
+ *   permit the sleep
+ * - if another thread's read finds the report during the sleep (_i is 1), the
+ *   sleeping thread must wake
  */
 UNIT_LOOP(message_for_remainder_prevents_sleep, 0, 2)
 {
@@ -304,9 +313,12 @@ UNIT_TEST(wait_unspec_getwait_fails)
 UNIT_CASE("timer", NULL, NULL);
 
 /*
- * A timer wakes the thread, because (_i) 0: the local transport is shm; 1: the
- * core's CQs have no wait objects; 2: they do not return their descriptors; 3:
- * epoll rejects the descriptors.
+ * A timer wakes the thread, because one of the paths cannot wake it. The reason
+ * depends on _i:
+ * - 0: the local transport is shm
+ * - 1: the core's CQs have no wait objects
+ * - 2: the core's CQs do not return their file descriptors
+ * - 3: epoll rejects the file descriptors of the core's CQs
  */
 UNIT_LOOP(without_wait_objects_timer_polls, 0, 4)
 {

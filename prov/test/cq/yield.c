@@ -205,7 +205,8 @@ static void move_queue(void)
 
 /*
  * During the yield, another thread moves the CQ to the domain's group. The read
- * then releases that group's lock. _i: 0: fast path; 1: slow path.
+ * must then release the lock of the domain's group. If _i is 0, the read takes
+ * the fast path, otherwise the slow path.
  */
 UNIT_LOOP(queue_moves_during_yield, 0, 2)
 {

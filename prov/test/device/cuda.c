@@ -125,7 +125,10 @@ CALL(cuStreamSynchronize, void *stream)
 	return 0;
 }
 
-/* Creates an event: the number of queries before it is complete. */
+/*
+ * Creates an event. The event is an int: the number of further queries
+ * (cuEventQuery()) that find the event not complete.
+ */
 CALL(cuEventCreate, void **event, unsigned int flags)
 {
 	ck_assert_uint_eq(flags, 2);	/* without timing */
@@ -429,9 +432,10 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 }
 
 /*
- * duo_cuda_export() fails and leaves the export as it is. _i: 0: the range
- * exceeds the allocation; 1 to 3: a call of the driver fails; 4: the allocation
- * has no id.
+ * duo_cuda_export() fails and leaves the export as it is. _i is the reason:
+ * - 0: the range exceeds the allocation
+ * - 1 to 3: a call of the driver fails
+ * - 4: the allocation has no id
  */
 UNIT_LOOP(export_fails_without_change, 0, 5)
 {

@@ -175,8 +175,9 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 }
 
 /*
- * duo_cuda_export() fails and leaves the export as it is. _i: 1, 2: a call of
- * the driver fails; 3: the allocation cannot be shared by a descriptor.
+ * duo_cuda_export() fails and leaves the export as it is. _i is the reason:
+ * - 1, 2: a call of the driver fails
+ * - 3: the allocation cannot be shared by a file descriptor
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 4)
 {

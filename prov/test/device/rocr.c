@@ -133,7 +133,10 @@ int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal)
 	}
 }
 
-/* Value 1 prepares a copy. Value 0 reports the end of a copy by the CPU. */
+/*
+ * ofi_duo stores 1 in the signal before it starts a copy of a device. ofi_duo
+ * stores 0 after the CPU, instead of a device, has executed the copy.
+ */
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 {
 	ck_assert_int_ne(copy_of(signal)->state, STANDIN_MOVES);

@@ -3,7 +3,7 @@
 
 /*
  * The interfaces of ROCr and Level Zero, over stand-ins for their libraries.
- * Each test runs for ROCr (even _i) and for Level Zero.
+ * Each test runs for both: if _i is even, for ROCr, otherwise for Level Zero.
  */
 
 #include <rdma/fi_errno.h>
@@ -278,9 +278,10 @@ static int copy_one(void *state, void *to, const void *from)
 }
 
 /*
- * The call number _i / 4 + 1 of the library fails. _i & 2: the host memory is
- * pinned. If a region or copy needs this call, it returns an error, or works by
- * other calls. Nothing must stay open.
+ * The call number _i / 4 + 1 of the library fails. If _i & 2 is set, the host
+ * memory is pinned. If the failing call belongs to the open of a region or to a
+ * copy, then this open or copy returns an error, or succeeds by means of other
+ * calls. In no case may an object of the library stay open.
  */
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {

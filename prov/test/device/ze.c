@@ -203,9 +203,11 @@ static void teardown(void)
 UNIT_CASE("ze", setup, teardown);
 
 /*
- * duo_ze_open() prefers a queue group that only copies to one that also
- * computes. _i: 0: there is such a group; 1: both groups also compute; 2: no
- * group can copy, so that duo_ze_open() fails.
+ * The device has two queue groups. If one of them can copy but not compute,
+ * duo_ze_open() must choose it. _i is
+ * - 0: the second group can copy only, the first can copy and compute
+ * - 1: both groups can copy and compute
+ * - 2: no group can copy, so duo_ze_open() must fail
  */
 UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 {

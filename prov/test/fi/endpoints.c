@@ -3,8 +3,9 @@
 
 /*
  * Several endpoints on one AV, at the same time or in succession. Each endpoint
- * must have its own AV of shm, because an AV of shm with 256 peers overwrites
- * one for the next. fixture_close() asserts that shm has overwritten no peer.
+ * must have its own AV of shm, because an AV of shm has space for only 256
+ * peers. If another peer is added, shm overwrites one of the 256.
+ * fixture_close() asserts that shm has overwritten no peer.
  */
 
 #include <stdio.h>

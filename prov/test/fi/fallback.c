@@ -139,8 +139,9 @@ UNIT_TEST(missing_registry_uses_core)
 }
 
 /*
- * A stopped process holds the registry's lock. shm cannot be used, because its
- * endpoints cannot be counted. near (_i = 1) needs no count.
+ * A stopped process holds the registry's lock. So ofi_duo cannot count the
+ * endpoints over shm, and must not use shm. If _i is 1, the local transport is
+ * near, which needs no count and must work.
  */
 UNIT_LOOP(locked_registry_uses_core_without_near, 0, 2)
 {
@@ -177,9 +178,11 @@ static int count_endpoint(int dir)
 }
 
 /*
- * DUO_SHM_ENDPOINTS endpoints exist, as many as an AV of shm has indexes, so
- * that one more must use the core. If one endpoint less exists (_i is 1), it
- * uses shm. Ended endpoints count as long as the region of any endpoint exists.
+ * ofi_duo permits DUO_SHM_ENDPOINTS endpoints over shm, because an AV of shm
+ * has only 256 entries. If _i is 0, DUO_SHM_ENDPOINTS endpoints exist already,
+ * and the new endpoint must use the core. If _i is 1, one endpoint less exists,
+ * and the new endpoint must use shm. Endpoints that have ended still count as
+ * long as the region of any endpoint exists.
  */
 UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {

@@ -81,8 +81,9 @@ UNIT_LOOP(unknown_operations_reach_core, 0, OBJECTS)
 }
 
 /*
- * These commands are rejected, because the core would execute them without
- * ofi_duo's endpoint.
+ * If ofi_duo does not know a command, it passes the command to the core.
+ * ofi_duo must reject FI_ALIAS, FI_QUEUE_WORK and FI_SETOPSFLAG: the core would
+ * execute them on its own endpoint, and ofi_duo's endpoint would not take part.
  */
 UNIT_LOOP(unknown_commands_reach_core, 0, OBJECTS)
 {
@@ -153,8 +154,8 @@ UNIT_TEST(size_left_is_not_supported)
 }
 
 /*
- * Named AVs, FI_AV_USER_ID and FI_PEER are rejected. The core may have these
- * capabilities, but only for other providers.
+ * ofi_duo must reject named AVs, FI_AV_USER_ID and FI_PEER, even if the core
+ * supports them: ofi_duo does not implement them.
  */
 UNIT_TEST(shared_objects_are_rejected)
 {

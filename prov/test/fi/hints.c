@@ -91,8 +91,10 @@ UNIT_TEST(rma_hints_check_type_and_caps_only)
 }
 
 /*
- * The core gets no capability of such hints, so its infos have messages. For
- * messages ofi_duo has no automatic progress.
+ * The only capability in the hints is one that ofi_duo implements itself.
+ * ofi_duo removes it from the hints for the core. To hints without
+ * capabilities, the core returns infos with messages. ofi_duo has no automatic
+ * progress for messages, so it must reject FI_PROGRESS_AUTO.
  */
 UNIT_LOOP(hints_with_our_capability_only_are_for_messages, 0, 2)
 {

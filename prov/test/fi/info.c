@@ -38,8 +38,9 @@ UNIT_LOOP(core_name, 0, ARRAY_SIZE(name_cases))
 }
 
 /*
- * duo_info_to_core() makes the core's hints. They lack FI_LOCAL_COMM, which
- * disables EFA's own shared memory path.
+ * duo_info_to_core() makes the core's hints. It must remove FI_LOCAL_COMM:
+ * without this capability in the hints, EFA does not use its own shared memory
+ * path.
  */
 UNIT_TEST(core_hints_disable_core_shm)
 {
@@ -150,9 +151,13 @@ UNIT_LOOP(hmem_is_returned_on_request, 0, 3)
 }
 
 /*
- * Orders between messages and RMA (MIXED_ORDER) are costly. An info has those
- * that the hints request. If the hints have no order, the info has all of them
- * where near keeps them, otherwise none.
+ * Orders between messages and RMA (MIXED_ORDER) are costly. So the orders in an
+ * info depend on the hints:
+ * - near keeps these orders if the CPU executes the core's atomics. Then the
+ *   info has the orders that the hints request. If the hints have no msg_order,
+ *   the info has all of MIXED_ORDER.
+ * - Otherwise the info has all of MIXED_ORDER if the hints request one of these
+ *   orders or FI_FENCE, and none if not.
  */
 static const struct {
 	const char *name;

@@ -2,8 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Applications that were built for an older libfabric than ofi_duo, and
- * functions of a newer libfabric, which calls them without a check for NULL
+ * Different versions of libfabric:
+ * - An application that was built for an older libfabric passes shorter structs
+ *   than ofi_duo's.
+ * - A newer libfabric calls functions that older ones lack. It does not check
+ *   for NULL, so ofi_duo's tables must have these functions.
  */
 
 #include <sys/mman.h>

@@ -206,8 +206,8 @@ UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 
 /*
  * The hints have a fid that is not one of ofi_duo's. The call must fail before
- * it calls the core or reads memory behind the fid. _i & 1: the fabric's fid;
- * _i & 2: the domain's.
+ * it calls the core or reads memory behind the fid. If _i & 1 is set, the
+ * fabric has such a fid. If _i & 2 is set, the domain has such a fid.
  */
 UNIT_LOOP(foreign_fids_in_hints_are_rejected, 1, 4)
 {
@@ -383,8 +383,9 @@ UNIT_LOOP(hints_without_mr_modes_get_those_of_core, 0, ARRAY_SIZE(modes))
 }
 
 /*
- * A domain was opened for messages only. near executes RMA of endpoints that
- * are opened in it for RMA.
+ * The domain is opened for messages only. Later an endpoint with RMA is opened
+ * in this domain. From then on, near must execute RMA: the domain must have a
+ * region table with the regions that are registered afterwards.
  */
 UNIT_TEST(message_domain_executes_rma)
 {

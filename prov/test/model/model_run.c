@@ -70,7 +70,7 @@ static int first, last = MODEL_SEEDS - 1;
 
 UNIT_CASE("model", NULL, model_close);
 
-/* _i: seed */
+/* _i is the seed of the random numbers. */
 UNIT_ROUNDS(seed, first, last + 1)
 {
 	int phases;

@@ -199,7 +199,7 @@ static const size_t pages[] = { 4096, 16384, 65536 };
 
 UNIT_CASE("rest", NULL, NULL);
 
-/* _i / 4: index of pages[]; _i % 4: index of growing[] */
+/* _i / 4 is the index of pages[], and _i % 4 is the index of growing[]. */
 UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 {
 	static const uint32_t growing[] = { 0, 1, 252, NEAR_SENDERS };
@@ -233,7 +233,10 @@ UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 	ck_assert_uint_eq(end, near_segment_size(growing[_i % 4]));
 }
 
-/* Each size class has data of at least eager[] bytes. _i: index of pages[] */
+/*
+ * Each size class has data of at least eager[] bytes. _i is the index of
+ * pages[].
+ */
 UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
 	static const uint32_t eager[NEAR_TIERS] = {

@@ -263,7 +263,10 @@ UNIT_LOOP(ordinary_users_communicate, 0, SPACES)
 	finish(pid);
 }
 
-/* _i & 1: /proc does not list the peer; _i & 2: this port has no socket. */
+/*
+ * If _i & 1 is set, /proc does not list the peer. If _i & 2 is set, this port
+ * has no socket.
+ */
 UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 {
 	struct near_addr addr;

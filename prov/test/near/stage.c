@@ -78,8 +78,8 @@ static void start_at(enum near_verb verb, uint8_t *at, size_t len)
 }
 
 /*
- * b's device has no queues. Two operations on the same bytes still take effect
- * in order. _i: 0: write, write; 1: write, read; 2: read, write.
+ * b's device has no queues. Two operations on the same bytes must nevertheless
+ * take effect in order. _i is 0: write, write; 1: write, read; 2: read, write.
  */
 UNIT_ROUNDS(unordered_device_keeps_order, 0, 3)
 {
@@ -186,7 +186,8 @@ UNIT_ROUNDS(failed_write_has_no_event, 0, 44)
 
 /*
  * An empty write with data completes, causes an event, and delays no later
- * message. 1 + _i: flags (AT_B, AT_A) of the ends with device memory.
+ * message. The flags AT_B and AT_A in 1 + _i select the ends with device
+ * memory.
  */
 UNIT_ROUNDS(empty_write_completes, 0, 3)
 {

@@ -133,7 +133,10 @@ static void ep_early_onesided(fi_addr_t to)
 UNIT_CASE("without a lock", ep_setup, ep_teardown);
 UNIT_CASE("with a lock", ep_setup_locked, ep_teardown);
 
-/* _i: 0: no object is bound; 1: the AV is bound; 2: AV and CQ are bound. */
+/*
+ * If _i is 0, no object is bound. If _i is 1, the AV is bound. If _i is 2, the
+ * AV and the CQ are bound.
+ */
 UNIT_LOOP(data_calls_before_enable_fail, 0, 3)
 {
 	struct fi_cq_tagged_entry entry;
@@ -216,8 +219,8 @@ UNIT_TEST(binds_after_enable_fail)
 
 /*
  * A message arrives before its receiver is enabled and before all objects are
- * bound. Reads of the bound objects must not consume the message. _i: 1: the CQ
- * is bound for receives, otherwise for sends.
+ * bound. Reads of the bound objects must not consume the message. If _i is 1,
+ * the CQ is bound only for receives at this time, otherwise only for sends.
  */
 UNIT_LOOP(message_before_enable_is_kept, 0, 2)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many unexpected messages, more than any former limit of near. MPI permits
- * programs to send them all before the first receive.
+ * Many unexpected messages, up to 80 MiB or 70,000 large messages. MPI permits
+ * a program to send all of them before the first receive. So near must accept
+ * all of them.
  */
 
 #include "side.h"
@@ -65,8 +66,13 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * A large message goes in fragments, and the last one is behind unexpected
- * messages. _i: 0: from the endpoint that gets these messages; 1: to it.
+ * ep[1] sends many unexpected messages to ep[0]. The large message must arrive
+ * nevertheless. It goes in fragments, because flood_setup() disables single
+ * copy.
+ * - If _i is 0, ep[0] sends the large message. ep[1]'s CTS for it is behind the
+ *   unexpected messages.
+ * - If _i is 1, ep[1] sends the large message before the unexpected messages.
+ *   Its fragments are behind the unexpected messages.
  */
 UNIT_LOOP(large_message_behind_flood_arrives, 0, 2)
 {

@@ -31,8 +31,9 @@ static void recv_lose_peer(int messages)
 UNIT_CASE("recv", recv_setup, recv_teardown);
 
 /*
- * A receive with two buffers gets a message that fits into the first. _i: 0:
- * small message; 1: immediate copy.
+ * A receive with two buffers gets a message that fits into the first buffer. If
+ * _i is 0, the message is small. If _i is 1, it is received by an immediate
+ * copy.
  */
 UNIT_LOOP(message_for_first_buffer_frees_entry, 0, 2)
 {
@@ -288,8 +289,9 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 }
 
 /*
- * Receives that name such an address fail like those of a failed peer, also
- * after a rejected send to the address (_i < 2). Odd _i: another version.
+ * A receive that names such an address must fail like a receive that names a
+ * failed peer. If _i < 2, a send to this address fails first. If _i is odd, the
+ * address belongs to another version of near, otherwise to another host.
  */
 UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {

@@ -34,9 +34,10 @@ UNIT_TEST(removed_addresses_do_not_count)
 }
 
 /*
- * A peer whose address is removed stays connected, so that messages that were
- * sent before and after the removal arrive in order. _i: 1: the address is
- * inserted again before its peer sends.
+ * The application removes a peer's address. The peer must stay connected, so
+ * that the messages that the peer sends before and after the removal arrive in
+ * order. If _i is 1, the application inserts the address again before the peer
+ * sends its second message.
  */
 UNIT_LOOP(messages_of_removed_peer_arrive_in_order, 0, 2)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The provider near, as its module registers it: the fabric's core is none and
- * carries no messages. The two endpoints, a receiver and its peer, have real
- * ports.
+ * The provider near, as its module registers it. The fabric's core is the one
+ * that is named "none" (core/none.h), and carries no messages. The two
+ * endpoints, a receiver and its peer, have real ports.
  */
 #ifndef SIDE_H
 #define SIDE_H

@@ -208,8 +208,8 @@ static void post_device(size_t at, size_t len, fi_addr_t src)
 }
 
 /*
- * Bit 0 of _i: the receive is posted after the message arrived; bit 1: the
- * receive is directed.
+ * If bit 0 of _i is set, the receive is posted after the message arrived. If
+ * bit 1 is set, the receive is directed.
  */
 UNIT_LOOP(device_buffer_receives, 0, 4)
 {
@@ -231,8 +231,8 @@ UNIT_LOOP(device_buffer_receives, 0, 4)
 }
 
 /*
- * Bit 0 of _i: the receive is posted after the message arrived; bit 1: the
- * receiver can read the sender's memory (immediate copy).
+ * If bit 0 of _i is set, the receive is posted after the message arrived. If
+ * bit 1 is set, the receiver can read the sender's memory (immediate copy).
  */
 UNIT_LOOP(device_buffer_receives_large, 0, 4)
 {
@@ -274,8 +274,8 @@ UNIT_TEST(device_and_host_buffers_receive)
 
 /*
  * The part of the message that fits in the receive's buffer is copied, and the
- * receive ends with FI_ETRUNC. Bit 0 of _i: the receive is posted after the
- * message arrived; bit 1: large message.
+ * receive ends with FI_ETRUNC. If bit 0 of _i is set, the receive is posted
+ * after the message arrived. If bit 1 is set, the message is large.
  */
 UNIT_LOOP(truncated_message_fills_device_buffer, 0, 4)
 {
@@ -428,9 +428,11 @@ static const struct duo_device_iface *const unsupported[] = {
 UNIT_CASE("without", NULL, NULL);
 
 /*
- * The endpoint uses the core, because (_i) 0: the local transport is disabled;
- * 1: it is shm; 2: ofi_duo cannot copy by the device's library; 3: mr_mode
- * lacks FI_MR_HMEM.
+ * The endpoint uses the core. _i is the reason:
+ * - 0: the local transport is disabled
+ * - 1: the local transport is shm
+ * - 2: ofi_duo cannot copy by the device's library
+ * - 3: mr_mode lacks FI_MR_HMEM
  */
 UNIT_LOOP(unsupported_device_uses_core, 0, 4)
 {

@@ -101,8 +101,9 @@ UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /*
- * The send itself copies nothing. The peer fetches the message or (odd _i)
- * requests fragments. _i < 2: LEN bytes; otherwise 1 byte.
+ * The send itself copies nothing. If _i is odd, the peer requests fragments,
+ * otherwise it fetches the message. If _i < 2, the message has LEN bytes,
+ * otherwise 1 byte.
  */
 UNIT_LOOP(message_is_announced, 0, 4)
 {
@@ -147,9 +148,11 @@ UNIT_TEST(region_is_for_messages_only)
 }
 
 /*
- * The send does not announce the message, but copies it in the call. The reason
- * is (_i) 0: the region lacks FI_SEND; 1: the message has several buffers; 2:
- * the message exceeds the region.
+ * The send does not announce the message, but copies it in the call. _i is the
+ * reason:
+ * - 0: the region lacks FI_SEND
+ * - 1: the message has several buffers
+ * - 2: the message exceeds the region
  */
 UNIT_LOOP(message_is_copied, 0, 3)
 {
@@ -216,10 +219,10 @@ UNIT_LOOP(other_registration_keeps_region, 0, 2)
 }
 
 /*
- * The call number 1 + _i / 2 of this process's device fails. If it belongs to
- * the peer's fetch, the peer requests fragments instead. If it belongs to a
- * copy for fragments, both ends get an error. Odd _i: the peer requests
- * fragments at once.
+ * The call number 1 + _i / 2 of this process's device fails. If this call
+ * belongs to the peer's fetch, the peer requests fragments instead. If this
+ * call belongs to a copy for fragments, both ends get an error. If _i is odd,
+ * the peer requests fragments at once.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 8)
 {

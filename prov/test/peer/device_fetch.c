@@ -99,7 +99,11 @@ static void expect_ended(int err)
 UNIT_CASE("messages", setup, port_device_teardown);
 UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
-/* _i & 1: mapped operation; _i & 2: unexpected message; _i & 4: directed. */
+/*
+ * If _i & 1 is set, the fetch is a mapped operation. If _i & 2 is set, the
+ * message is unexpected. If _i & 4 is set, the receive is directed, unless the
+ * message is unexpected: then it always is.
+ */
 UNIT_LOOP(message_is_fetched, 0, 8)
 {
 	bool late = _i & 2;
@@ -222,7 +226,12 @@ UNIT_TEST(canceled_receive_fetches_nothing)
 	expect_ended(0);
 }
 
-/* FI_PEEK | FI_CLAIM, then FI_CLAIM and a receive or (_i is 1) FI_DISCARD. */
+/*
+ * A call with FI_PEEK and FI_CLAIM finds the peer's message and claims it. The
+ * next call has FI_CLAIM and must consume the claimed message. If _i is 0, this
+ * call is a receive, which must fetch the message. If _i is 1, this call also
+ * has FI_DISCARD: it must discard the message, and must fetch nothing.
+ */
 UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 {
 	static struct fi_context2 claim;
@@ -250,9 +259,14 @@ UNIT_LOOP(peeked_message_is_fetched_or_discarded, 0, 2)
 }
 
 /*
- * The receiver cannot fetch, so that the peer copies to host memory. _i / 2: 0:
- * unknown key; 1: no access right; 2: range beyond the region; 3: no memory for
- * a stage; 4: fetches are off. Odd _i: the receive's buffer is device memory.
+ * The receiver cannot fetch the message. So the peer copies the message to host
+ * memory, and sends it from there. If _i is odd, the receive's buffer is device
+ * memory. _i / 2 is the reason:
+ * - 0: the key is unknown
+ * - 1: the region does not permit the fetch
+ * - 2: the range is beyond the region
+ * - 3: there is no memory for a stage
+ * - 4: fetches are disabled
  */
 UNIT_LOOP(message_falls_back, 0, 2 * 5)
 {
@@ -319,9 +333,10 @@ UNIT_TEST(unreadable_message_fails)
 }
 
 /*
- * One call of the device fails, at the receiver or (_i & 2) at the peer. The
- * message arrives all the same. _i & 1: mapped operation; _i / 4 + 1: number of
- * the failing call.
+ * One call of a device fails, and the message must nevertheless arrive. If
+ * _i & 2 is set, the call of the peer's device fails, otherwise that of the
+ * receiver's device. If _i & 1 is set, the fetch is a mapped operation.
+ * _i / 4 + 1 is the number of the failing call.
  */
 UNIT_LOOP(failed_device_call, 0, 2 * 2 * 12)
 {
@@ -370,8 +385,9 @@ UNIT_LOOP(region_of_fetch_stays_open, 0, 2)
 }
 
 /*
- * The peer fails after _i / 2 polls of a fetch, which is mapped (odd _i) or
- * not. Later polls must not write to the receive's buffer.
+ * The peer fails after _i / 2 polls of a fetch. If _i is odd, the fetch is a
+ * mapped operation. Polls after the failure must not write to the receive's
+ * buffer.
  */
 UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 {
@@ -398,7 +414,8 @@ UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 
 /*
  * The peer writes invalid lengths, addresses and keys to its RTS. ofi_duo must
- * not access a byte outside of the receive's buffer. Odd _i: mapped operation.
+ * not access a byte outside of the receive's buffer. If _i is odd, the fetch is
+ * a mapped operation.
  */
 UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 {
@@ -434,8 +451,8 @@ UNIT_LOOP(hostile_values_are_harmless, 0, 2 * 7)
 
 /*
  * The peer sends from host memory to device memory. No call waits for the
- * copies. _i & 1: unexpected message; _i & 2: a copy of the receiver's device
- * fails.
+ * copies. If _i & 1 is set, the message is unexpected. If _i & 2 is set, a copy
+ * of the receiver's device fails.
  */
 UNIT_LOOP(host_message_is_fetched, 0, 4)
 {

@@ -353,9 +353,10 @@ static void rma_of_peer(bool write, struct fid_mr *region)
 }
 
 /*
- * Lent operation: the peer's RMA between its device memory and host memory of
- * this process, copied by this process's device. Bit 0 of _i: a write; bit 1:
- * the host memory is not pinned, so that the device does not copy.
+ * Lent operation: the peer executes RMA between its device memory and host
+ * memory of this process, and this process's device copies the bytes. If bit 0
+ * of _i is set, the operation is a write. If bit 1 is set, the host memory is
+ * not pinned, so this process's device does not copy.
  */
 UNIT_LOOP(device_copies_for_peer, 0, 4)
 {
@@ -380,9 +381,10 @@ UNIT_LOOP(device_copies_for_peer, 0, 4)
 }
 
 /*
- * fi_close() of a host region waits for the device's copy of a lent operation
- * (_i: 0: a read; 1: a write), because the application may free the memory
- * afterwards. The operation then ends without an error.
+ * fi_close() of a host region waits for the device's copy of a lent operation,
+ * because the application may free the memory afterwards. The operation then
+ * ends without an error. If _i is 0, the operation is a read, otherwise a
+ * write.
  */
 UNIT_LOOP(close_of_host_region_waits_for_device, 0, 2)
 {
@@ -420,8 +422,9 @@ UNIT_LOOP(peers_memory_is_not_mapped, 0, 2)
 
 /*
  * Host memory that is registered after device memory is pinned. The device then
- * copies between this host memory and the peer's device memory. It is not
- * pinned if it is too short (bit 0 of _i) or gpu_ipc is 0 (bit 1).
+ * copies between this host memory and the peer's device memory. If bit 0 of _i
+ * is set, the host memory is too short to be pinned. If bit 1 is set, gpu_ipc
+ * is 0, and ofi_duo does not pin the host memory either.
  */
 UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 {

@@ -116,10 +116,11 @@ UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
 }
 
 /*
- * The peer sends many unexpected messages: 25,000 of 4,000 bytes (96 MiB) or
- * (bit 0 of _i) 300,000 of 8 bytes (more than 262,144). Its sends must not
- * return -FI_EAGAIN for long. A receive or (bit 1) first a peek must find the
- * last message, which alone has its tag.
+ * The peer sends many unexpected messages: 25,000 of 4,000 bytes or, if bit 0
+ * of _i is set, 300,000 of 8 bytes. near must not limit their number: if a send
+ * of the peer returns -FI_EAGAIN, it must succeed after fewer than 1,000 polls
+ * of the receiver. The last message alone has its tag. A receive with this tag
+ * must find this message. If bit 1 of _i is set, a peek must find it before.
  */
 UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 {
@@ -227,9 +228,9 @@ UNIT_TEST(buffers_are_filled_in_order)
 }
 
 /*
- * A long message waits for the remainder of a buffer, and there is no memory to
- * begin to receive it. The receive ends with FI_ENOMEM, the message remains.
- * _i: 1: the buffer has space behind the message.
+ * A long message waits for the remainder of a multi-receive buffer, and there
+ * is no memory to begin to receive it. The receive ends with FI_ENOMEM, the
+ * message remains. If _i is 1, the long message would fit into the remainder.
  */
 UNIT_LOOP(remainder_without_memory_fails, 0, 2)
 {
@@ -421,8 +422,9 @@ UNIT_TEST(late_insert_resolves_source)
 UNIT_CASE("memory", NULL, NULL);
 
 /*
- * FI_OFI_DUO_RING_MEMORY has its default or (_i is 1) is 0: the budget has 0
- * pages.
+ * If _i is 0, FI_OFI_DUO_RING_MEMORY has its default, and the port must have a
+ * ring budget of at least 1 page. If _i is 1, FI_OFI_DUO_RING_MEMORY is 0, and
+ * the ring budget must have 0 pages.
  */
 UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 {

@@ -13,7 +13,10 @@ static struct slot slot;
 
 UNIT_CASE("only local", near_setup, near_teardown);
 
-/* Sends a message to fx.ep and reads fx.cq until it is unexpected. */
+/*
+ * Sends a message to fx.ep. Reads fx.cq until ofi_duo has put the message into
+ * the queue of unexpected messages.
+ */
 static void until_unexpected(struct near_port *from, struct near_peer *us,
 			     unsigned int flags)
 {

@@ -104,7 +104,10 @@ UNIT_TEST(unsupported_operations_use_core)
 	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START - 1, KEY,
 				 NULL), 0);
 	carried(0, 0, 3);
-	/* the low byte of FI_NOOP is FI_MIN */
+	/*
+	 * FI_NOOP is 256. near stores the operation in one byte: if ofi_duo
+	 * truncated FI_NOOP to a byte, near would execute FI_MIN, which is 0.
+	 */
 	ck_assert_int_eq(fi_atomic(fx.ep, ours, 1, NULL, peer, START, KEY,
 				   FI_UINT64, FI_NOOP, NULL), 0);
 	carried(0, 0, 4);
@@ -119,8 +122,9 @@ UNIT_TEST(unsupported_operations_use_core)
 }
 
 /*
- * near cannot flush data to persistent memory, so the core executes writes with
- * FI_COMMIT_COMPLETE. _i: 1: it is a default flag.
+ * near cannot flush data to persistent memory. So the core must execute writes
+ * with FI_COMMIT_COMPLETE. If _i is 1, this is a default flag of the endpoint,
+ * otherwise the argument of fi_writemsg().
  */
 UNIT_LOOP(committed_write_uses_core, 0, 2)
 {
@@ -404,8 +408,8 @@ UNIT_CASE("peer", setup, port_teardown);
 
 /*
  * near does not support several remote buffers. The core gets such an operation
- * (_i: 0: RMA write; 1: atomic) after near's earlier operations have ended.
- * From then on the core gets all operations.
+ * after near's earlier operations have ended. From then on the core gets all
+ * operations. If _i is 0, the operation is an RMA write, otherwise an atomic.
  */
 UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 {

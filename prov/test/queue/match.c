@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* queue/match.h: predicates by tables, queues by comparison with a model */
+/*
+ * Tests of queue/match.h: the predicates are tested with tables of cases, and
+ * the queues are compared with a model.
+ */
 
 #include <inttypes.h>
 
@@ -136,9 +139,10 @@ static struct duo_rx *post(fi_addr_t addr, uint64_t tag, uint64_t ignore)
 UNIT_CASE("queues", setup, teardown);
 
 /*
- * A sub-receive takes the place of another receive in the queue: of a matched
- * one (_i < 2), or of one that is still posted. A lookup must find it at this
- * place, without an index (even _i) and with one.
+ * A sub-receive takes the place of another receive in the queue. If _i < 2,
+ * that receive is matched, otherwise still posted. A lookup must find the
+ * sub-receive at this place. If _i is even, the queue has no index, otherwise
+ * it has one.
  */
 UNIT_ROUNDS(replacement_is_found_in_place, 0, 4)
 {

@@ -89,8 +89,9 @@ UNIT_TEST(busy_shm_does_not_delay_core_post)
 }
 
 /*
- * Aging posts the oldest deferred receive, which must be the buffer, not the
- * tagged receive, after local messages have matched the buffer, too.
+ * Aging posts the oldest deferred receive. The multi-receive buffer was posted
+ * before the tagged receive. So the buffer must stay first in the list of
+ * deferred receives, even after local messages have filled parts of it.
  */
 UNIT_TEST(buffer_stays_oldest_deferred_receive)
 {

@@ -12,7 +12,11 @@ static struct slot slot[1];
 
 FIXTURE_SETUP(setup_efa, multi_open, .core = "efa");
 
-/* Confirms the source `local`: it sends a message, which is received. */
+/*
+ * Receives a message that `local` has sent over shm. This makes `local` a
+ * confirmed source: ofi_duo expects all later messages of `local` over shm. The
+ * core then gets no receives that name `local`.
+ */
 static void confirm(void)
 {
 	post_recv(&slot[0], local, TAG);
@@ -55,9 +59,10 @@ UNIT_TEST(receive_behind_blocked_one_is_blocked)
 }
 
 /*
- * A receive is blocked only by an earlier blocked receive. When that receive
- * ends, by a local message (_i: 1: by fi_cancel), the core must get the other
- * one: the buffer stays open.
+ * The receive of slot[0] is blocked by multi[0]. multi[1] is blocked only by
+ * the blocked receive of slot[0]. If _i is 0, a local message ends the receive
+ * of slot[0], otherwise fi_cancel() does. After this end, the core must get
+ * multi[1], although multi[0] is not used up.
  */
 UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 {
@@ -83,9 +88,10 @@ UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 }
 
 /*
- * The first receive names a confirmed source. While the core fills a part of a
- * buffer, another process gets this address, and may send over the core. So the
- * core must get the first receive before the buffer's next remainder.
+ * The receive of slot[0] names a confirmed source, so it is not on the core.
+ * While the core fills a part of multi[0], another process gets the source's
+ * address. This new process may send over the core. So the core must get the
+ * receive of slot[0] before the next remainder of multi[0].
  */
 UNIT_TEST(remainder_stays_behind_readmitted_receive)
 {
@@ -94,7 +100,10 @@ UNIT_TEST(remainder_stays_behind_readmitted_receive)
 				 local, &slot[0]), 0);
 	multi_post_receiving(&multi[0], 64);
 	peer_end(local_name);
-	/* as if the local transport were busy: no poll posts all receives */
+	/*
+	 * Act as if the local transport were never idle. Otherwise a poll would
+	 * post all deferred receives to the core.
+	 */
 	fixture_ep()->lazy.limit = 1 << 30;
 	ck_assert_uint_eq(peer_insert(1), local);
 	fake_core_release();
@@ -106,10 +115,14 @@ UNIT_TEST(remainder_stays_behind_readmitted_receive)
 }
 
 /*
- * As above, but the core has filled the buffer completely, and a message of the
- * new process waits at the core. ofi_duo finds the end of the buffer while it
- * recalls receives (_i: 0: the buffer; 1: a tagged receive). It must not post
- * the blocked receive before the first one.
+ * The receive of slot[0] names a confirmed source, so it is not on the core.
+ * multi[0] is on the core and blocks the later receive `blocked`. The core
+ * fills multi[0] completely. Then another process gets the source's address.
+ * The message "new" of this process waits at the core. Because of the new
+ * process, ofi_duo recalls receives from the core. During the recall of
+ * multi[0] (_i is 0), or during an earlier recall of a tagged receive
+ * (_i is 1), ofi_duo finds that multi[0] is used up. ofi_duo must not post
+ * `blocked` to the core before the receive of slot[0], which must get "new".
  */
 UNIT_LOOP(blocked_receive_stays_behind_readmitted_receive, 0, 2)
 {
@@ -159,10 +172,12 @@ UNIT_TEST(remainder_stays_behind_readmitted_buffer)
 }
 
 /*
- * A buffer is on the core, and then its source is confirmed, so that it blocks
- * no receive, and the core gets a later one. When another process has the
- * address of the source, the core can fill the buffer, which must then block
- * the later receive. _i: 1: the core is filling a part of the buffer.
+ * multi[0] names the source `local` and is on the core. Then the source is
+ * confirmed. From then on multi[0] blocks no receive, and the core also gets
+ * the receive `later`. Then another process gets the source's address. This new
+ * process may send over the core, where its messages must match multi[0], which
+ * was posted first. So multi[0] must block `later` again. If _i is 1, the core
+ * is filling a part of multi[0] when the new process gets the address.
  */
 UNIT_LOOP(readmitted_buffer_on_core_blocks_receive, 0, 2)
 {

@@ -17,8 +17,8 @@ UNIT_CASE("end", multi_setup, fixture_close);
 /*
  * The message does not fit in the multi-receive buffer, and no memory is left
  * for a buffer of the message's size. The multi-receive buffer is released. The
- * message stays, and matches a receive that is long enough. _i: 1: the message
- * is unexpected.
+ * message stays, and matches a receive that is long enough. If _i is 1, the
+ * message is already unexpected when the multi-receive buffer is posted.
  */
 UNIT_LOOP(failed_start_releases_buffer, 0, 2)
 {

@@ -43,8 +43,10 @@ UNIT_TEST(second_truncation_report_is_dropped)
 
 /*
  * The message does not fit in its receive, and no memory is left for a buffer
- * of the message's size. The message must stay, and match a longer receive. _i:
- * 1: the message was unresolved before.
+ * of the message's size. The message must stay, and match a longer receive. If
+ * _i is 1, the sender is published after the insert of its address. The message
+ * is then unresolved at first: ofi_duo must look up its sender before it can
+ * match the message.
  */
 UNIT_LOOP(failed_truncation_keeps_message, 0, 2)
 {
@@ -95,8 +97,9 @@ UNIT_TEST(too_many_buffers_are_rejected)
 }
 
 /*
- * An error of shm has no flags, tag or source, so that ofi_duo copies those of
- * the message. _i: 1: wildcard receive.
+ * An error of shm has no flags, tag or source. So ofi_duo copies those of the
+ * message. If _i is 1, the receive is a wildcard, otherwise it names the
+ * source.
  */
 UNIT_LOOP(shm_error_fails_receive, 0, 2)
 {

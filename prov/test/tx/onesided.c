@@ -191,7 +191,10 @@ static void check_call(int variant, fi_addr_t to)
 
 UNIT_CASE("onesided", setup, fixture_close);
 
-/* _i / 2: variant of the call; _i % 2: 1: local peer */
+/*
+ * _i / 2 is the variant of the call. If _i % 2 is 1, the call names a local
+ * peer, otherwise a remote one.
+ */
 UNIT_ROUNDS(call_reaches_core_with_arguments, 0, 2 * COUNT)
 {
 	int variant = _i / 2;
@@ -234,8 +237,9 @@ UNIT_ROUNDS(missing_descs_become_array, 0, 4)
 }
 
 /*
- * FI_INJECT is a default flag, and the inject size is 16 bytes. The core gets
- * the flag only if the operands (_i: 0: 1 element; 1: 2 elements) fit.
+ * FI_INJECT is a default flag, and the inject size is 16 bytes. The core must
+ * get the flag only if the operand fits into 16 bytes. If _i is 0, the operand
+ * has one element of 16 bytes. If _i is 1, the operand has two elements.
  */
 UNIT_ROUNDS(long_operand_is_not_injected, 0, 2)
 {
@@ -336,8 +340,8 @@ static struct fid_ep *open_onesided(uint64_t cq_flags, struct fid_cntr *cntr)
 }
 
 /*
- * An endpoint with RMA and atomics only has no local side here. _i: 1: it has a
- * CQ.
+ * An endpoint that has only RMA and atomics has no local side in this test. If
+ * _i is 1, the endpoint has a CQ, otherwise only a counter.
  */
 UNIT_ROUNDS(rma_only_endpoint_counts_operations, 0, 2)
 {

@@ -170,8 +170,8 @@ UNIT_ROUNDS(receive_skips_prefix, 0, 4 * SPLITS * (MSG + 1))
 }
 
 /*
- * The inject limit of 16 bytes does not include the prefix. _i % 2: 1: tagged;
- * _i / 2: path.
+ * The inject limit of 16 bytes does not include the prefix. If _i % 2 is 1, the
+ * messages are tagged. _i / 2 is the path.
  */
 UNIT_ROUNDS(limits_exclude_prefix, 0, 4)
 {

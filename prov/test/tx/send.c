@@ -148,7 +148,7 @@ static void check_sent(enum variant variant, int path, const char *text)
 
 UNIT_CASE("send", setup, fixture_close);
 
-/* _i / 2: variant of the send; _i % 2: path */
+/* _i / 2 is the variant of the send, and _i % 2 is the path. */
 UNIT_ROUNDS(variant_uses_path_of_peer, 0, 2 * ARRAY_SIZE(variants))
 {
 	enum variant variant = _i / 2;
@@ -192,8 +192,8 @@ UNIT_LOOP(inject_limit_is_smaller_of_paths, 0, 2)
 
 /*
  * With the default flag FI_INJECT, a vector may be longer than the inject size.
- * A path would truncate such a message if it got this flag. _i / 2: tagged;
- * _i % 2: path.
+ * A path would truncate such a message if it got this flag. If _i / 2 is 1, the
+ * message is tagged. _i % 2 is the path.
  */
 UNIT_LOOP(long_vector_is_not_injected, 0, 4)
 {
@@ -273,8 +273,9 @@ UNIT_TEST(core_alone_waits_for_more)
 UNIT_CASE("send", setup, fixture_close);
 
 /*
- * The peer's record is published after the insert of its address, but before
- * the first send, which must find it. _i: variant.
+ * The peer's record is published after the insert of the peer's address, but
+ * before the first send. The first send must find the record. _i is the variant
+ * of the send.
  */
 UNIT_ROUNDS(first_send_chooses_path, 0, ARRAY_SIZE(variants))
 {
