@@ -304,7 +304,6 @@ static int near_rma_serve_slot(struct near_port *port,
 	const uint8_t *data = near_rma_operands_in(ring, &req, bytes);
 	struct near_rma_reply *reply;
 	struct near_rma_peer *at;
-	bool ended = true;
 	int ret;
 
 	if (!data || near_rma_is_invalid(&req)) {
@@ -329,20 +328,19 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (near_unlikely(!reply))
 		return -EAGAIN;
 	ret = near_deleg_execute(ring, slot, word);
-	if (near_likely(!ret)) {
-		ended = !near_rma_serve(port, at, &req, slot->tag, data,
-					reply) ||
-		       near_deleg_no_reply(ring, word, reply);
-	}
-	if (ended)
+	if (near_unlikely(ret)) {
 		near_pool_put(&port->rma->replies, reply);
-	else
+		if (ret == NEAR_DELEG_ANSWERED)
+			near_rma_report(port, ring->peer, &req);
+		return ret < 0 ? ret : 0;
+	}
+	if (near_rma_serve(port, at, &req, slot->tag, data, reply) &&
+	    !near_deleg_no_reply(ring, word, reply))
 		near_rma_queue_reply(port, at, reply);
-	if (near_likely(!ret))
-		near_deleg_done(ring, word);
-	else if (ret == NEAR_DELEG_ANSWERED)
-		near_rma_report(port, ring->peer, &req);
-	return ret < 0 ? ret : 0;
+	else
+		near_pool_put(&port->rma->replies, reply);
+	near_deleg_done(ring, word);
+	return 0;
 }
 
 int near_rma_request(struct near_port *port, struct near_rx_ring *ring,
