@@ -112,15 +112,17 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	ret = near_rma_look_up(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
-	if (!ret && entry.export_id == mapping->id && !mapping->failed)
-		memory = near_mapping_at(mapping, address, op->args.len);
-	if (!ret && !memory)
-		return near_mapped_to_stage(port, op);
 	mapped->queue = mapping->queue;
-	if (!ret)
-		ret = near_mapped_start(port, op, memory);
-	if (ret && memory && !near_mapped_started(op)) {
-		/* host memory is perhaps not pinned now: only op has failed */
+	op->err = -ret;
+	if (ret)
+		return near_mapped_begin(mapped, op);
+	if (entry.export_id == mapping->id && !mapping->failed)
+		memory = near_mapping_at(mapping, address, op->args.len);
+	if (!memory)
+		return near_mapped_to_stage(port, op);
+	ret = near_mapped_start(port, op, memory);
+	if (ret && !near_mapped_started(op)) {
+		/* only op has failed if host memory is no longer pinned */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}
