@@ -250,7 +250,7 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/* a closing port removes its file first: the peer has exited */
+		/* only a process that has exited leaves the file behind */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "

@@ -72,10 +72,10 @@ struct near_peer {
 	bool needs_fdx;	/* /proc gives no access to the peer's descriptors */
 	bool rejected;	/* the peer rejects fd requests, or this port closes */
 	bool expected;		/* near_peer_expect() holds a reference */
-	int fd[NEAR_FD_KINDS];	/* from the fd exchange; -1: none */
+	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms;	/* time of last fd request, ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
-	int wake_fd;		/* of the peer's wake pipe; -1: none */
+	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
 	bool wake_due;	/* no file descriptor was free to wake the peer */
 	uint32_t refs;
 	struct near_addr addr;
@@ -84,7 +84,7 @@ struct near_peer {
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
 	/* 1 + index of a claim that lacks memory for its rx ring; 0: none */
 	uint32_t ring_due;
-	struct near_rx_op *coop_op;	/* cooperative copy, or NULL */
+	struct near_rx_op *coop_op;	/* cooperative receive, or NULL */
 	struct near_link waiting;	/* receives that wait for coop_op */
 	uint32_t round;		/* number of the last cooperative copy */
 	uint32_t large;		/* number of pending sends of large messages */
@@ -112,7 +112,7 @@ struct near_budget {
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t peers;		/* number of peers, without the port itself */
 	uint32_t rings;		/* number of rx rings */
-	uint32_t extra;		/* pages of rx rings beyond the first */
+	uint32_t extra;		/* pages of all rx rings, minus one per ring */
 };
 
 /* Functions of msg/control.c that this layer (link/) calls. */
@@ -196,7 +196,7 @@ struct near_port {
 	uint64_t ticked_ms;	/* time of the last tick, ms */
 	uint64_t checked_ms;	/* time of the last complete check, ms */
 	bool rings_due;		/* the next tick must call near_rings_check() */
-	uint64_t fdx_ms;	/* time of a tick's last near_fdx_read(), ms */
+	uint64_t fdx_ms;	/* time of the last socket read in a tick, ms */
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
@@ -205,7 +205,7 @@ struct near_port {
 	uint32_t fanout_poll;		/* value of polls in that call */
 	uint32_t large;		/* sum of near_peer.large */
 	size_t read_left;	/* bytes that single copy may still copy */
-	uint32_t read_poll;	/* value of polls for which that is valid */
+	uint32_t read_poll;	/* value of polls when read_left was set */
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
 	struct near_rma *rma;

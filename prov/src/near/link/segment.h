@@ -44,7 +44,7 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size);
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/* Stores the size. Returns 0 or -errno; -ENOENT: too small, or can shrink. */
+/* Stores a file's size. Returns 0 or -errno; -ENOENT: too small or unsealed. */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 

@@ -176,7 +176,7 @@ struct near_segment {
 	uint64_t nonce;
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
-	int32_t table_fd;	/* of the region table; -1: no RMA */
+	int32_t table_fd; /* file descriptor of the region table; -1: no RMA */
 	uint32_t events;	/* NEAR_MAY_*: accesses that peers report */
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* number of rings that can exceed one page */
@@ -186,7 +186,7 @@ struct near_segment {
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
 	/* number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
-	int32_t wake_fd;	/* of the owner's wake pipe; -1: none */
+	int32_t wake_fd; /* write end of the owner's wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
 	uint64_t doorbell[NEAR_SENDERS / 64]
 		__attribute__((aligned(NEAR_LINE)));

@@ -84,7 +84,7 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round, at the receiver. Returns the number of the sender's steps. */
+/* Ends the round (receiver). Returns the number of steps the sender took. */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(

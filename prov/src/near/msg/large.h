@@ -204,10 +204,11 @@ void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /*
  * Ends op's cooperative copy, if there is one. Waits until the sender writes no
- * more, because the application may reuse the buffer, but not beyond the time
- * end_ms. A sender that a signal has stopped may write to the buffer later.
+ * more, or until the time end_ms, because the application may reuse the buffer.
+ * A sender that a signal has stopped may still write later.
  */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms);
-void near_ops_stop(struct near_port *port);	/* near_messages.stop() */
+/* Implements near_messages.stop(). */
+void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_MSG_LARGE_H */
