@@ -15,7 +15,7 @@ static uint8_t *near_ring_data(void *ring, const struct near_place *place)
 	return (uint8_t *)(near_ring_slots(ring) + place->slots);
 }
 
-static uint32_t near_data_least(uint32_t dsize, uint32_t max)
+static uint32_t near_data_limit(uint32_t dsize, uint32_t max)
 {
 	uint32_t fits = near_data_max(dsize);
 
@@ -38,8 +38,8 @@ void near_tx_init(struct near_tx *tx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
-		.eager_max = near_data_least(place->data, NEAR_EAGER_MAX),
-		.fanout_max = near_data_least(place->data, NEAR_FANOUT_MAX),
+		.eager_max = near_data_limit(place->data, NEAR_EAGER_MAX),
+		.fanout_max = near_data_limit(place->data, NEAR_FANOUT_MAX),
 		.ctl = ring,
 	};
 }
@@ -55,7 +55,7 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
-		.dmax = near_data_least(place->data, NEAR_FANOUT_MAX),
+		.dmax = near_data_limit(place->data, NEAR_FANOUT_MAX),
 		.ctl = ring,
 	};
 }

@@ -142,16 +142,16 @@ static near_inline struct near_slot *near_tx_slot(struct near_tx *tx)
 }
 
 /* Closes a gate: makes the ring appear full. Fast paths do not read `gated`. */
-static inline void near_tx_gate(struct near_tx *tx, uint8_t why)
+static inline void near_tx_gate(struct near_tx *tx, uint8_t gate)
 {
 	tx->head = tx->tail - tx->mask - 1;
-	tx->gated |= why;
+	tx->gated |= gate;
 }
 
 /* Opens a gate. If none is closed then, the next near_tx_slot() loads head. */
-static inline void near_tx_open_gate(struct near_tx *tx, uint8_t why)
+static inline void near_tx_open_gate(struct near_tx *tx, uint8_t gate)
 {
-	tx->gated &= (uint8_t)~why;
+	tx->gated &= (uint8_t)~gate;
 }
 
 /*
