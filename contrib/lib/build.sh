@@ -73,3 +73,14 @@ build_tree()
 			"$build" "$key" "$@"
 	) 9<"$duo_src/contrib"
 }
+
+# build_here: builds in $duo_build, with the arguments of configure in
+# OFI_DUO_CONFIGURE. If OFI_DUO_ENV is this build tree, an outer contrib/env has built
+# in it.
+build_here()
+{
+	local -a arguments
+	[[ ${OFI_DUO_ENV:-} != "$duo_build" ]] || return 0
+	read -ra arguments <<<"${OFI_DUO_CONFIGURE:-}"
+	build_tree "$duo_build" "${arguments[@]}"
+}

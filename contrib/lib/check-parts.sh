@@ -159,6 +159,20 @@ changes_are_built()
 	return "$status"
 }
 
+# Tests contrib/lib/build.sh: all scripts build with the arguments in
+# OFI_DUO_CONFIGURE, except in a tree that an outer contrib/env has built. Otherwise
+# contrib/env contrib/bench would build the tree twice.
+# shellcheck disable=SC2317 # build_here calls it
+builds_agree()
+(
+	OFI_DUO_ENV='' OFI_DUO_CONFIGURE="--a --b"
+	build_tree() { echo "$*"; }
+	[[ $(build_here) == "$duo_build --a --b" ]] || return
+	OFI_DUO_ENV=$duo_build
+	[[ -z $(build_here) ]] || return
+	! grep -l build_tree "$duo_src"/contrib/{apps,bench,env,gpu}
+)
+
 # Tests contrib/lib/junit.sh: the XML of a log is valid, without bytes that XML
 # does not permit.
 junit_is_right()
@@ -331,6 +345,7 @@ part_scripts()
 		result "$script --help" prints_usage "$script"
 	done
 	result "env: a change is built" changes_are_built
+	result "env, bench, gpu: equal arguments of configure" builds_agree
 	result "junit: the results of a log" junit_is_right
 	result "skips: compared with the list" skips_are_judged
 	result "skips: another libfabric" skips_know_libfabric
