@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The lists of deferred and of blocked receives, and recalls */
+/* The lists of deferred and of blocked receives, and recalls (lazy.h). */
 
 #include <assert.h>
 #include <rdma/fi_errno.h>
@@ -28,7 +28,10 @@ static void duo_lazy_unlist_blocked(struct duo_rx *rx)
 	TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
 }
 
-/* Defers the blocked receives that no buffer and no earlier receive blocks. */
+/*
+ * Defers those blocked receives that no multi-receive buffer and no earlier
+ * blocked receive blocks any more.
+ */
 static void duo_lazy_unblock_free(struct duo_ep *ep)
 {
 	struct duo_rx *rx, *next;
@@ -82,8 +85,10 @@ void duo_lazy_unblock(struct duo_ep *ep)
 }
 
 /*
- * Defers later receives for a longer time, because the recalled one was on the
- * core too early. Withdraws the request of duo_lazy_expedite().
+ * Doubles the number of idle polls after which deferred receives are posted, up
+ * to a maximum. The reason is a successful recall: it shows that the recalled
+ * receive was on the core too early. If duo_lazy_expedite() has requested a
+ * post at the next poll, withdraws this request.
  */
 static void duo_lazy_backoff(struct duo_ep *ep)
 {
@@ -99,7 +104,10 @@ bool duo_lazy_recall(struct duo_rx *rx)
 
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
-	/* the core's CQ, not the return value, has the result */
+	/*
+	 * the entry in the core's CQ has the result, not the return value of
+	 * fi_cancel()
+	 */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))
 		;
@@ -117,7 +125,10 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	return false;
 }
 
-/* Returns the last posted receive on the core that is later than `seq`. */
+/*
+ * Returns the receive that was posted last among the receives that are on the
+ * core and later than `seq`. NULL: there is none.
+ */
 static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 					    uint64_t seq)
 {
@@ -134,8 +145,8 @@ static struct duo_rx *duo_lazy_last_on_core(const struct duo_match *match,
 
 /*
  * Recalls and defers all receives on the core that are later than `seq`. Begins
- * with the last one: otherwise the core could match a message with a later
- * receive after an earlier one was recalled.
+ * with the receive that was posted last. If an earlier one were recalled first,
+ * the core could then match a message with a later receive, out of order.
  */
 static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 				  uint64_t seq)
@@ -153,9 +164,11 @@ static void duo_lazy_recall_later(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Recalls and defers the receives behind the first open buffer that names addr.
- * They may be on the core, because a buffer blocks no receive while its source
- * is confirmed.
+ * Recalls and defers the receives that were posted after the first open
+ * multi-receive buffer that names addr. They may be on the core: while addr was
+ * a confirmed source (it had sent over the local path), the buffer blocked no
+ * later receive. From now on messages over the core can match the buffer, so
+ * the buffer must block these receives again.
  */
 static void duo_lazy_recall_unblocked(struct duo_ep *ep, fi_addr_t addr)
 {
@@ -165,7 +178,7 @@ static void duo_lazy_recall_unblocked(struct duo_ep *ep, fi_addr_t addr)
 		if (!owner->open || owner->addr != addr)
 			continue;
 		duo_lazy_recall_later(ep, DUO_MSG, owner->seq);
-		return;	/* the recall may have freed the buffer */
+		return;	/* the recall may have freed `owner` */
 	}
 }
 
@@ -199,7 +212,10 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 		return;
 	ep->lazy.readmitting = true;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
-	/* with cannot_cancel, these receives cannot be recalled */
+	/*
+	 * with cannot_cancel, an untagged receive that names a source cannot be
+	 * recalled from the core
+	 */
 	if (!ep->core.cannot_cancel) {
 		duo_lazy_recall_unblocked(ep, addr);
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);

@@ -54,7 +54,10 @@ static int duo_none_close(struct fid *fid)
 	return 0;
 }
 
-/* Has no effect. Accepts all for an endpoint, event queues for an AV. */
+/*
+ * Accepts a binding, which has no effect. An endpoint accepts objects of all
+ * classes, an AV only event queues.
+ */
 static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	switch (fid->fclass) {
@@ -67,7 +70,10 @@ static int duo_none_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	}
 }
 
-/* FI_GETWAIT of a CQ stores -1: no file descriptor. FI_ENABLE does nothing. */
+/*
+ * Implements fi_control(). FI_ENABLE of an endpoint has no effect. FI_GETWAIT
+ * of a CQ stores -1: the CQ has no file descriptor.
+ */
 static int duo_none_control(struct fid *fid, int command, void *arg)
 {
 	if (fid->fclass == FI_CLASS_EP && command == FI_ENABLE)
@@ -104,7 +110,10 @@ int duo_none_domain_mr(struct fid_domain *domain_fid)
 				domain_fid)->mr_mode;
 }
 
-/* Creates only key and descriptor: near's region table has the region. */
+/*
+ * Creates only a key and a descriptor. The region itself is in near's region
+ * table, to which fi/mr.c adds it.
+ */
 static int duo_none_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 			       uint64_t flags, struct fid_mr **mr_fid)
 {
@@ -201,7 +210,10 @@ static struct fi_ops_eq duo_none_eq_ops = {
 	.strerror = duo_none_eq_strerror,
 };
 
-/* Opens an event queue without events, which some applications require. */
+/*
+ * Opens an event queue that never gets an event. Some applications require an
+ * event queue.
+ */
 static int duo_none_eq_open(struct fid_fabric *fabric, struct fi_eq_attr *attr,
 			    struct fid_eq **eq_fid, void *context)
 {

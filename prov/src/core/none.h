@@ -2,16 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The core of the provider near. It carries no data, and is not a libfabric
- * provider. Its objects open, bind and close like those of any core. Functions
- * that ofi_duo never calls are NULL.
+ * The core of the provider near, named "none". It takes the place of the
+ * provider that ofi_duo wraps in other modules. It carries no data, and is not
+ * a libfabric provider. Its objects open, bind and close like those of any
+ * core. Functions that ofi_duo never calls are NULL.
  * - The AV assigns a fi_addr to each address of near.
  * - The domain assigns region keys if mr_mode has FI_MR_PROV_KEY or is
  *   FI_MR_BASIC.
  * - An endpoint gets its name by fi_setname(3), once, and has no data calls.
  * - The CQs are empty.
  *
- * Cost: control path only. Thread safe; an AV needs the domain's lock.
+ * Cost: control path only. Thread safe, except the AV: the caller of an AV's
+ * functions must hold the domain's lock.
  */
 #ifndef DUO_NONE_H
 #define DUO_NONE_H
@@ -32,6 +34,7 @@ int duo_none_open(const struct fi_fabric_attr *attr,
 
 /* Allocates an object that begins with its fid (none.c). NULL: no memory. */
 void *duo_none_alloc(size_t size, size_t fclass, void *context);
+/* Returns the mr_mode of an open domain. */
 int duo_none_domain_mr(struct fid_domain *domain_fid);
 
 /* functions in none_ep.c */

@@ -3,8 +3,9 @@
 
 /*
  * The AV of the core "none". Assigns each address the lowest free number as its
- * fi_addr, as fi_av(3) requires. av/av.c stores the addresses, and removes only
- * numbers in use, so this file does not check numbers.
+ * fi_addr, as fi_av(3) requires. If no number is free, assigns DUO_AV_MAX.
+ * av/av.c stores the addresses, and removes only numbers in use and DUO_AV_MAX,
+ * so this file does not check whether a number is in use.
  */
 
 #include <inttypes.h>
@@ -87,8 +88,12 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 	size_t i;
 
 	for (i = 0; i < count; i++) {
+		/*
+		 * all numbers were in use when this address was inserted, so
+		 * duo_av_admit() rejects and removes the address
+		 */
 		if (fi_addr[i] >= DUO_AV_MAX)
-			continue;	/* rejected by duo_av_admit() */
+			continue;
 		av->used[fi_addr[i]] = 0;
 		if (fi_addr[i] < av->low)
 			av->low = fi_addr[i];

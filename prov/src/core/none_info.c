@@ -129,8 +129,9 @@ static int duo_none_mr_mode(int requested)
 }
 
 /*
- * Sets the mr_mode: the supported bits of the hints, or the mode of the open
- * domain in the hints. False: the domain's has a bit that hints->mr_mode lacks.
+ * Sets the mr_mode. If the hints name an open domain, this is the domain's
+ * mr_mode. Otherwise it has the bits of hints->mr_mode that near supports.
+ * Returns false if the domain's mr_mode has a bit that hints->mr_mode lacks.
  */
 static bool duo_none_set_mr(struct fi_info *info,
 			    const struct fi_domain_attr *hints)
@@ -148,8 +149,9 @@ static bool duo_none_set_mr(struct fi_info *info,
 }
 
 /*
- * False for FI_HMEM without FI_MR_HMEM: near needs the descriptors of buffers
- * in device memory, which applications pass only with FI_MR_HMEM.
+ * False if the hints have FI_HMEM without FI_MR_HMEM. near needs the
+ * descriptors of buffers in device memory, and applications pass these only
+ * with FI_MR_HMEM.
  */
 static bool duo_none_has_mode(const struct fi_info *hints)
 {
@@ -174,10 +176,10 @@ static bool duo_none_set_domain(struct fi_info *info,
 }
 
 /*
- * Sets caps and op_flags to those of the hints, which must be within the
- * limits. If caps have no direction of messages (FI_SEND, FI_RECV), sets both.
- * If they have none of RMA and atomics (FI_READ, FI_REMOTE_READ, ...), sets all
- * of these.
+ * Sets caps and op_flags of the info to those of the hints, which must be
+ * within the limits. Hints without caps get all. If the caps have FI_MSG or
+ * FI_TAGGED, but neither FI_SEND nor FI_RECV, adds these two. If the caps have
+ * FI_RMA or FI_ATOMIC, but no bit of DUO_NONE_RMA_CAPS, adds all of these bits.
  */
 static void duo_none_grant(struct fi_info *info, const struct fi_info *hints)
 {

@@ -21,7 +21,11 @@
 /* time for which receives wait before ofi_duo uses an unused core, us */
 #define DUO_UNUSED_US 1000000
 
-/* Posts rx to the core. Does not renew the core poll budget. */
+/*
+ * Posts rx to the core. Does not renew the core poll budget, which makes the
+ * next reads of the CQ poll the core. Therefore the caller must call
+ * duo_cq_core_active(), or poll the core itself, after its last post.
+ */
 DUO_INLINE int duo_lazy_post_quiet(struct duo_rx *rx)
 {
 	struct duo_ep *ep = rx->ep;
@@ -59,7 +63,10 @@ int duo_lazy_post(struct duo_rx *rx)
 	return ret;
 }
 
-/* Ends rx with the core's error, because its call has already returned 0. */
+/*
+ * Ends rx with the core's error. The application's receive call cannot return
+ * the error, because this call has already returned 0.
+ */
 static void duo_lazy_fail(struct duo_rx *rx, int err)
 {
 	const struct duo_ep *ep = rx->ep;
@@ -83,16 +90,21 @@ DUO_INLINE void duo_lazy_posted(struct duo_rx *rx)
 }
 
 /*
- * Removes the first receive from the list of deferred receives: posts or blocks
- * it, or drops it if the core may never get it. Returns 0; -FI_EAGAIN: the core
- * has no space, and the list is unchanged.
+ * Removes the first receive from the list of deferred receives. Posts it to the
+ * core, or makes it a blocked receive. If no message over the core can match it
+ * any more, does neither. Returns 0; -FI_EAGAIN: the core has no space, and the
+ * list is unchanged. After any other error of the core, ends the receive with
+ * this error.
  */
 DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 {
 	struct duo_rx *rx = TAILQ_FIRST(&ep->lazy.list);
 	int ret;
 
-	/* false: the source has been confirmed since rx was deferred */
+	/*
+	 * the source of rx was not confirmed when rx was deferred, but has sent
+	 * over the local path since then
+	 */
 	if (!duo_recv_core_may(ep, &rx->want)) {
 		duo_lazy_unlist(ep, rx);
 		return 0;
@@ -114,8 +126,8 @@ DUO_INLINE int duo_lazy_flush_first(struct duo_ep *ep)
 }
 
 /*
- * Posts the oldest receives until *count (lazy.count or lazy.due) is 0. Returns
- * 0; -FI_EAGAIN: the core has no space for more.
+ * Posts deferred receives, the oldest first, until *count (lazy.count or
+ * lazy.due) is 0. Returns 0; -FI_EAGAIN: the core has no space for more.
  */
 DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 {
@@ -126,7 +138,10 @@ DUO_INLINE int duo_lazy_flush_while(struct duo_ep *ep, const uint32_t *count)
 	return ret;
 }
 
-/* As duo_lazy_flush_while(). Renews the core poll budget after a post. */
+/*
+ * Posts receives by duo_lazy_flush_while(). If at least one was posted, also
+ * renews the core poll budget, so that the next reads of the CQ poll the core.
+ */
 DUO_INLINE int duo_lazy_flush_polled(struct duo_ep *ep, const uint32_t *count)
 {
 	uint64_t posted = ep->stats.core_posted;
@@ -142,7 +157,7 @@ int duo_lazy_flush(struct duo_ep *ep)
 	return duo_lazy_flush_polled(ep, &ep->lazy.count);
 }
 
-/* True if a deferred receive with a lower order number overlaps with *want. */
+/* True if a deferred receive earlier than `seq` overlaps with *want. */
 static bool duo_lazy_overlaps(const struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct duo_want *want, uint64_t seq)
 {
@@ -168,7 +183,10 @@ int duo_lazy_flush_overlap(struct duo_ep *ep, enum duo_rx_kind kind,
 	       duo_lazy_flush(ep) : 0;
 }
 
-/* Posts the oldest deferred receive that the core may get. */
+/*
+ * Posts the oldest deferred receive that may be posted to the core. Removes
+ * those before it from the list: they are blocked, or the core never gets them.
+ */
 static void duo_lazy_flush_oldest(struct duo_ep *ep)
 {
 	uint64_t posted = ep->stats.core_posted;
@@ -205,14 +223,21 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
 }
 
 /*
- * Does the aging: docs/matching.md. Polls the core directly after a post,
- * before local messages can cause recalls.
+ * Posts deferred receives of ep during local traffic, so that no message waits
+ * at the core without end: docs/matching.md, "Aging".
+ * - After each interval of defer_us, posts the oldest receive.
+ * - If n receives are deferred, and not all have been posted for n intervals,
+ *   posts all of them.
+ * - After a post, polls the core at once. Otherwise local messages might match
+ *   the posted receives first, and cause recalls.
+ * - While the core is unused, posts nothing. After DUO_UNUSED_US, makes the
+ *   core used.
  */
 static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 {
 	int64_t wait = duo_params.defer_us;
 
-	if (!ep->lazy.all_us)	/* first call, or set to 0 in rx/recv.c */
+	if (!ep->lazy.all_us)	/* first call, or restarted in rx/recv.c */
 		ep->lazy.aged_us = ep->lazy.all_us = now;
 	if (duo_cq_core_unused(ep->rx_cq)) {
 		if (now - ep->lazy.all_us >= DUO_UNUSED_US)
@@ -228,14 +253,17 @@ static void duo_ep_age(struct duo_ep *ep, uint64_t now)
 		duo_lazy_flush_oldest(ep);
 		ep->lazy.aged_us = now;
 	}
-	/* the core may have more messages for the next CQ reads */
+	/*
+	 * if the core had entries, it may soon have more: the next reads of the
+	 * CQ must poll it
+	 */
 	if (duo_cq_poll_core(ep->rx_cq))
 		duo_cq_core_active(ep->rx_cq);
 }
 
 /*
- * True if only aging can post deferred receives of the endpoint in this poll:
- * the local transport is not idle, or the core is unused.
+ * True if only aging can post deferred receives of the endpoint in this poll,
+ * because the local transport is not idle, or the core is unused.
  */
 static bool duo_ep_needs_aging(const struct duo_cq *cq, const struct duo_ep *ep)
 {
@@ -263,9 +291,10 @@ DUO_INLINE void duo_ep_flush_lazy(const struct duo_cq *cq, struct duo_ep *ep)
 }
 
 /*
- * Includes endpoints that only send with this CQ: a thread may poll only this
- * CQ until a send ends. The send may wait for the peer, and the peer for a
- * message that such a receive gets.
+ * Also posts the receives of endpoints that only send with this CQ, because a
+ * thread may poll only this CQ until a send ends. The send might end only after
+ * the peer has read its own CQ. And the peer might read this CQ only after one
+ * of its messages, sent over the core, has matched one of these receives.
  */
 void duo_cq_flush_lazy(struct duo_cq *cq)
 {

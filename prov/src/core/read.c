@@ -8,7 +8,7 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-#define DUO_RETIRED_MAX 1024 /* number of retired entries per endpoint */
+#define DUO_RETIRED_MAX 1024 /* maximum of retired entries per endpoint */
 
 /*
  * Returns src, a source that the core has reported. If it is not in the AV,
@@ -33,9 +33,11 @@ static void duo_rx_unpost(struct duo_rx *rx)
 }
 
 /*
- * Makes rx a retired entry, because efa and ofi_rxm report a truncated receive
- * of several packets twice. Frees the oldest of more than DUO_RETIRED_MAX such
- * entries.
+ * Makes rx a retired entry: the receive has ended, but the entry is not reused
+ * yet. The reason is that efa and ofi_rxm report a truncated receive of several
+ * packets twice. In the second report, ofi_duo must not take the entry for that
+ * of another receive. If the endpoint has more than DUO_RETIRED_MAX retired
+ * entries, frees the oldest of them.
  */
 static void duo_rx_retire(struct duo_rx *rx)
 {
@@ -149,8 +151,9 @@ int duo_cq_core_err(struct duo_cq *cq)
 
 /*
  * Returns the receive that a successful entry of the core completes. NULL:
- * none. If the device has no RDMA write, efa may leave the context of an
- * earlier receive in the entry of a remote write.
+ * none. Ignores the context of a peer's RMA: if the device has no RDMA write,
+ * efa may leave the context of an earlier receive in the entry of a remote
+ * write.
  */
 static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 				const struct fi_cq_tagged_entry *entry)
@@ -160,8 +163,9 @@ static inline struct duo_rx *duo_cq_core_rx(const struct duo_cq *cq,
 }
 
 /*
- * Returns the source of an entry that completes no receive. src: the core's
- * value, valid only for a remote write to an endpoint with FI_SOURCE.
+ * Returns the source of an entry that completes no receive. src: the source
+ * that the core has stored; valid only for a remote write to an endpoint with
+ * FI_SOURCE.
  */
 static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
 				    fi_addr_t src)
@@ -178,9 +182,9 @@ static fi_addr_t duo_cq_core_source(const struct duo_cq *cq, uint64_t flags,
 }
 
 /*
- * Completes rx in the common case: changes the core's entry in the
- * application's array. Returns false, and changes nothing, if rx needs
- * duo_rx_core_done().
+ * Completes rx in the common case: replaces the context and the source in the
+ * core's entry, which is in the application's array. If rx needs
+ * duo_rx_core_done(), changes nothing and returns false.
  */
 DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 				 struct fi_cq_tagged_entry *entry,
@@ -203,8 +207,9 @@ DUO_INLINE bool duo_cq_core_recv(struct duo_rx *rx,
 }
 
 /*
- * Handles entries of the core's CQ. They must not be in the application's
- * array, to which this function may write completions.
+ * Handles entries of the core's CQ. The array `from` must not be the
+ * application's array, because this function may write completions to the
+ * latter.
  */
 DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 				   const struct fi_cq_tagged_entry *from,
@@ -227,7 +232,7 @@ DUO_NOINLINE void duo_cq_core_copy(struct duo_cq *cq,
 }
 
 /*
- * Handles entries in the application's array: copies them first, because
+ * Handles entries in the application's array. Copies them first, because
  * duo_cq_core_copy() may write completions to this array.
  */
 DUO_NOINLINE void duo_cq_core_remaining(struct duo_cq *cq,
@@ -269,7 +274,11 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	fi_addr_t src[DUO_CORE_BATCH];
 	ssize_t count;
 
-	/* further entries would be copied twice, by way of cq->ring */
+	/*
+	 * reads no more entries than the application's array can take: ofi_duo
+	 * would copy further ones to cq->ring first, and from there to the next
+	 * array
+	 */
 	if (cq->sink.space && cq->sink.space < batch)
 		batch = cq->sink.space;
 	count = fi_cq_readfrom(cq->path_cq[FI_DUO_CORE], entry, batch, src);

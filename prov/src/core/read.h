@@ -14,14 +14,23 @@
 
 #include "obj/cq.h"
 
-/* Handles up to DUO_CORE_BATCH entries or one error. Returns their number. */
+/*
+ * Reads the core's CQ, and handles up to DUO_CORE_BATCH entries or one error.
+ * Returns the number of entries and errors.
+ */
 int duo_cq_poll_core(struct duo_cq *cq);
 
-/* Handles entries that the core wrote to the application's array. */
+/*
+ * Handles `count` entries that the core wrote to the application's array,
+ * cq->sink.buf. Returns `count`.
+ */
 int duo_cq_core_in_place(struct duo_cq *cq, size_t count);
 /*
- * Does the same as duo_cq_poll_core(). For reads whose array is full or has
- * another format, and for polls outside of reads.
+ * Does the same as duo_cq_poll_core(), but reads the entries into an array of
+ * its own. It is for polls that cannot read into the application's array:
+ * - the array is full
+ * - its format is not FI_CQ_FORMAT_TAGGED, that of the core's CQ
+ * - there is no array, because no read of the CQ is running
  */
 int duo_cq_core_apart(struct duo_cq *cq);
 /* Handles the next error of the core's CQ. Returns 1; 0: no error. */
@@ -32,7 +41,10 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 	return cq->sink.src ? cq->sink.src : cq->core_src;
 }
 
-/* Inline duo_cq_poll_core(), cheap if the core's CQ is empty, as usual. */
+/*
+ * Inline version of duo_cq_poll_core(). It is fast in the common case: the
+ * core's CQ is empty.
+ */
 DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;

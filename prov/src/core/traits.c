@@ -13,9 +13,13 @@
 
 #define DUO_EFA "efa"
 
-/* whole: for the core `name`; otherwise for each stack with `name` */
+/* Traits of cores. The first row that fits the name of a core is used. */
 static const struct duo_traits_row {
 	const char *name;
+	/*
+	 * true: the row is for the core whose whole name is `name`; false: for
+	 * each stack of providers, such as "tcp;ofi_rxm", that contains `name`
+	 */
 	bool whole;
 	struct duo_traits traits;
 } duo_traits_table[] = {
@@ -96,8 +100,9 @@ static int duo_efa_query_mr(struct fid_mr *mr_fid,
 }
 
 /*
- * Rejects a call of gda[]. efa's own function would treat fid as an object of
- * efa, and operations on efa's queues would bypass ofi_duo.
+ * Takes the place of each function of gda[], and rejects the call. efa's own
+ * function would treat fid as an object of efa, and operations on efa's queues
+ * would bypass ofi_duo.
  */
 static int duo_efa_reject(struct fid *fid)
 {
