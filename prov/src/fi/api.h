@@ -3,10 +3,15 @@
 
 /*
  * Implementations of libfabric's calls, one file for each class of objects.
- * Calls that open or close an object do so on both paths.
+ * Each object of ofi_duo wraps an object of the core, which is the provider
+ * that ofi_duo wraps. In some classes it also wraps an object of the local
+ * transport. The calls that open and close an object of ofi_duo also open and
+ * close the wrapped objects. Exception: fi_enable() opens an endpoint's object
+ * of the local transport. An info is a struct fi_info.
  *
- * Cost: control path, except calls*.c. Locks (obj/group.h): a call that changes
- * data of the data path takes all locks of the domain.
+ * Cost: control path, except calls*.c. Locks (obj/group.h): a send, receive or
+ * poll holds only one of the locks of the domain. Therefore a call that changes
+ * data of sends, receives or polls takes all locks of the domain.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -27,7 +32,11 @@ bool duo_info_restrict(struct fi_info *info);
 /* True if an info of ofi_duo may satisfy the hints. Otherwise logs a reason. */
 bool duo_hints_supported(const struct fi_info *hints);
 bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
-/* True if ofi_duo supports all of a core's info. Otherwise logs a reason. */
+/*
+ * True if ofi_duo supports each capability, order and limit of an info of the
+ * core. The hook then wraps the domain that the application opens with this
+ * info. Otherwise logs a reason, and the hook leaves the domain to the core.
+ */
 bool duo_info_kept(const struct fi_info *info);
 /* True if buffers of messages may be device memory. */
 bool duo_info_device(const struct fi_info *info);
@@ -46,11 +55,18 @@ int duo_getinfo(uint32_t version, const char *node, const char *service,
  * translates fids (docs/objects.md, "Fids in hints and infos"). Lock: a mutex,
  * under which no other lock is taken.
  */
-/* open objects that the hints name by fid; NULL: no fid of this class */
+
+/*
+ * Open objects of ofi_duo to which the fids in the hints belong. NULL: the
+ * hints have no such fid.
+ */
 struct duo_opened {
 	struct duo_fabric *fabric;	/* set whenever domain is set */
 	struct duo_domain *domain;
-	/* true: a fid is not ofi_duo's, or domain is not of this fabric */
+	/*
+	 * true: a fid in the hints is not one of ofi_duo, or `domain` does not
+	 * belong to `fabric`
+	 */
 	bool foreign;
 };
 
@@ -65,9 +81,10 @@ bool duo_opened_ours(const struct duo_opened *opened);
 /* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 /*
- * Sets the fids in an info of the core to a fabric and a domain of ofi_duo:
- * those that the hints name, otherwise open ones that fit the info, otherwise
- * NULL. False: a fabric or domain that the hints name does not fit.
+ * Sets the fids in an info of the core to a fabric and a domain of ofi_duo. If
+ * the hints name such an object, this is the object. Otherwise it is an open
+ * object that fits the info, or NULL if there is none. Returns false if an
+ * object that the hints name does not fit the info.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);
@@ -75,7 +92,10 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 /* functions that open objects; for AVs, CQs and counters: av/ and cq/ */
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
-/* Opens a fabric over `core`, which it then owns. ops: its operations. */
+/*
+ * Opens a fabric of ofi_duo that wraps the open fabric `core`, and then owns
+ * `core`. ops: operations of the new fabric.
+ */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);
 int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
@@ -86,12 +106,22 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 int duo_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags);
 int duo_ep_enable(struct duo_ep *ep);
 
-/* calls*.c: the tables of calls for each mode of the lock */
+/*
+ * calls*.c: tables of the calls that send and receive messages, one for each
+ * mode of the group's lock (enum duo_lock_mode). duo_ep_calls() in ops.c
+ * selects a table for each endpoint:
+ * - without a suffix: DUO_LOCK_OFF, FI_THREAD_DOMAIN
+ * - _locked: DUO_LOCK_SHARED, a lock that several threads use
+ * - _single: DUO_LOCK_SINGLE, FI_THREAD_COMPLETION
+ */
 extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
 	duo_tagged_ops_single;
 
-/* calls_prefix.c: with FI_MSG_PREFIX, replaces ep's tables of calls */
+/*
+ * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces ep's tables of calls
+ * by tables whose functions skip the prefix
+ */
 void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
 
 /* ops.c */
@@ -108,14 +138,17 @@ int duo_ep_setopt(fid_t fid, int level, int optname, const void *optval,
 		  size_t optlen);
 
 /*
- * local.c: in the provider near, opens ep at the local transport, and names the
- * core's endpoint by ep's address there. Returns 0 or an error.
+ * local.c: in the provider near, opens ep at the local transport. Then sets the
+ * name of the core's endpoint, by fi_setname(3), to ep's address at the local
+ * transport, so that fi_getname(3) returns this address. In other providers,
+ * does nothing. Returns 0 or an error.
  */
 int duo_ep_name_local(struct duo_ep *ep);
 /*
- * Opens the local side. If this fails, logs the error and returns 0: the core
- * then carries all messages. In the provider near returns the error. Takes all
- * locks of the domain.
+ * Opens the local side of ep, that is, its part at the local transport. If this
+ * fails, logs the error and returns 0, because the core then carries all
+ * messages. In the provider near, whose core carries none, returns the error.
+ * Takes all locks of the domain.
  */
 int duo_ep_open_local(struct duo_ep *ep);
 /* Reverts duo_ep_name_local() and duo_ep_open_local(). */

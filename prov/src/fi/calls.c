@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages. Those with one buffer try the inline fast path, then the
- * slow path (tx/send.c, rx/recv.c). Compiled for DUO_LOCK_OFF here, and for the
- * other modes by calls_locked.c and calls_single.c.
+ * Calls that send and receive messages. A call with one buffer first tries the
+ * inline fast path. If that is not possible, the call takes the slow path
+ * (tx/send.c, rx/recv.c). This file is compiled three times, once for each mode
+ * of the lock: here for DUO_LOCK_OFF, and by calls_locked.c and calls_single.c,
+ * which include this file, for the other modes.
  */
 
 #include "fi/api.h"
@@ -37,7 +39,10 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
 }
 
-/* variant and flags must be constants, for the compiler */
+/*
+ * The callers must pass constants as variant and flags. The compiler then
+ * removes the code of all other variants and flags from each inlined copy.
+ */
 DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep, const void *buf,
 				     size_t len, void *desc, fi_addr_t dest,
 				     uint64_t tag, void *context,

@@ -2,10 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Calls for messages with FI_MSG_PREFIX. Each skips the prefix, then calls the
- * function for messages without a prefix. -FI_EINVAL: the first buffer is
- * shorter than the prefix. Cost: a function call, and a copy of a list of
- * buffers.
+ * Calls that send and receive messages of an endpoint with FI_MSG_PREFIX: the
+ * first buffer of each message begins with space for a provider's header, the
+ * prefix. Neither the core nor the local transport uses this space. So each
+ * function here skips the prefix, and then calls the function for messages
+ * without a prefix. If the first buffer is shorter than the prefix, the call
+ * returns -FI_EINVAL. Cost: a function call, and a copy of a list of buffers.
  */
 
 #include <rdma/fi_errno.h>
@@ -21,9 +23,10 @@ struct duo_skipped {
 };
 
 /*
- * Stores the buffers without the prefix in *to. Omits the first of several
- * buffers if it has only the prefix. A call without buffers, such as a peek,
- * has no prefix. False: the first buffer is too short, or there are too many.
+ * Stores the buffers without the prefix in *to. If the first of several buffers
+ * has only the prefix, omits this buffer. A call without buffers, such as a
+ * peek, has no prefix. Returns false if the first buffer is shorter than the
+ * prefix, or if there are more than DUO_IOV_LIMIT buffers.
  */
 static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 			    const struct iovec *iov, void **desc, size_t count)
@@ -46,7 +49,9 @@ static bool duo_prefix_skip(struct fid_ep *ep, struct duo_skipped *to,
 	return true;
 }
 
-/* Defines a call with one buffer. args: those of ep->prefix.table->call. */
+/*
+ * Defines a call with one buffer. args: arguments for ep->prefix.table->call().
+ */
 #define DUO_PREFIX_ONE(name, call, table, params, args) \
 	static ssize_t name params \
 	{ \
@@ -101,7 +106,10 @@ DUO_PREFIX_ONE(duo_prefix_tinjectdata, injectdata, tagged,
 		fi_addr_t dest, uint64_t tag),
 	       (ep, buf, len, data, dest, tag))
 
-/* Defines a call with a list of buffers. ...: arguments after `count`. */
+/*
+ * Defines a call with a list of buffers. ...: the arguments of
+ * ep->prefix.table->call() that follow `count`.
+ */
 #define DUO_PREFIX_VECTOR(name, call, table, params, ...) \
 	static ssize_t name params \
 	{ \

@@ -50,7 +50,10 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	struct duo_domain *domain =
 		duo_container_of(fid, struct duo_domain, domain_fid.fid);
 
-	/* the application's event queues are objects of the core */
+	/*
+	 * the application's event queues are the core's own objects, so an
+	 * event queue is bound to the core's domain
+	 */
 	if (!bfid || bfid->fclass != FI_CLASS_EQ)
 		return -FI_EINVAL;
 	return fi_domain_bind(domain->path_domain[FI_DUO_CORE], bfid, flags);
@@ -111,8 +114,8 @@ static size_t duo_addr_len(const struct duo_fabric *fabric,
 
 /*
  * True if endpoints in different network namespaces of a host may have the same
- * address, as with IP. Such endpoints do not use the local transport with each
- * other.
+ * address, as with IP. An endpoint then uses the local transport only with
+ * endpoints in its own network namespace.
  */
 static bool duo_addr_per_net(uint32_t addr_format)
 {
@@ -134,7 +137,14 @@ static int duo_domain_open_core(struct duo_domain *domain,
 
 	if (!core)
 		return -FI_ENOMEM;
-	/* cq/auto.c's thread calls the core, or CQs share lists in the core */
+	/*
+	 * With FI_THREAD_SAFE the core locks its data. This is necessary in two
+	 * cases:
+	 * - The thread of cq/auto.c calls the core while the application does.
+	 * - Reads of two CQs change the same lists of the core's domain
+	 *   (shares_lists). Threads may read both CQs at the same time, because
+	 *   each CQ of ofi_duo has a lock of its own.
+	 */
 	if (duo_auto_needed(info) ||
 	    (domain->fabric->traits.shares_lists &&
 	     core->domain_attr->threading != FI_THREAD_DOMAIN))
@@ -146,10 +156,15 @@ static int duo_domain_open_core(struct duo_domain *domain,
 }
 
 /*
- * True if the application registers device memory (FI_MR_HMEM), and the local
- * transport supports all kinds of it in this process: all messages to a peer
- * must take the same path. Otherwise logs the reason. Over a core that carries
- * no data, does not check the kinds.
+ * True if endpoints with FI_HMEM can use the local transport:
+ * - The local transport supports device memory.
+ * - It supports all kinds of device memory that this process can have.
+ *   Otherwise the core would have to carry some messages to a local peer, and
+ *   all messages to a peer must take one path. If the core carries no data,
+ *   this function does not check the kinds.
+ * - The application registers device memory (FI_MR_HMEM).
+ *
+ * If one of them is not true, logs the reason and returns false.
  */
 static bool duo_domain_supports_device(const struct duo_domain *domain,
 				       const struct fi_info *info)
@@ -192,7 +207,10 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 	domain->device = device;
 }
 
-/* Stores the attributes that fi/opened.c compares. Returns 0 or -FI_ENOMEM. */
+/*
+ * Stores the attributes that fi/opened.c compares with infos. Returns 0 or
+ * -FI_ENOMEM.
+ */
 static int duo_domain_describe(struct duo_domain *domain,
 			       const struct fi_info *info)
 {

@@ -18,7 +18,10 @@
 /* largest value of a parameter in polls or microseconds */
 #define DUO_PARAM_MAX 1000000
 
-/* Reads a string, and copies it, because the environment may change. */
+/*
+ * Reads a string. Stores a copy, because the application may change the
+ * environment later.
+ */
 static void duo_param_read_text(const struct duo_param *param)
 {
 	char *text = NULL, *copy;
@@ -30,7 +33,10 @@ static void duo_param_read_text(const struct duo_param *param)
 		*(char **) param->value = copy;
 }
 
-/* Reads a number. False, and *value is unchanged: not set, or no number. */
+/*
+ * Reads a number. If the parameter is not set or is not a number, returns
+ * false, and does not change *value.
+ */
 static bool duo_param_number(const char *name, size_t *value)
 {
 	char variable[64], *c;
@@ -58,7 +64,10 @@ void duo_param_read_positive(const struct duo_param *param)
 		*value = DUO_PARAM_MAX;
 }
 
-/* Returns `polls`, rounded up to a power of 2, minus 1; UINT32_MAX for 0. */
+/*
+ * Rounds `polls` up to a power of 2, and returns this power minus 1. Returns
+ * UINT32_MAX for 0.
+ */
 static uint32_t duo_param_mask(size_t polls)
 {
 	uint32_t mask = polls ? 0 : UINT32_MAX;
@@ -68,7 +77,10 @@ static uint32_t duo_param_mask(size_t polls)
 	return mask;
 }
 
-/* Reads the number of empty CQ reads per yield; 0: never yield. */
+/*
+ * Reads yield_polls: the number of CQ reads without an event after which the
+ * reader yields its CPU; 0: never
+ */
 static void duo_param_read_yield(const struct duo_param *param)
 {
 	size_t polls = (size_t) duo_params.yield_mask + 1;
@@ -93,7 +105,10 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
-/* Warns about former names of parameters in the environment. */
+/*
+ * Warns about each environment variable with the former name of a renamed
+ * parameter, because such a variable has no effect.
+ */
 static void duo_params_warn_renamed(void)
 {
 	size_t prefix = strlen(duo_prov.name);

@@ -2,12 +2,16 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that the entry files share. Each module has one entry file:
- * - entry_duo.c: the provider name selects the core
- * - entry_hook.c: the application opens the core's fabric
- * - entry_near.c: the core is "none" (core/none.h)
+ * Functions that the entry files share. libfabric loads a module, which is a
+ * shared library, and calls fi_prov_ini() of the module's entry file:
+ * - entry_duo.c is that of ofi_duo; the provider name selects the core.
+ * - entry_hook.c is that of the hook; the application opens a fabric of the
+ *   core, and the hook wraps it.
+ * - entry_near.c is that of the provider near; the core is "none"
+ *   (core/none.h).
  *
- * Modules in a process share nothing, because each exports only one symbol.
+ * Several modules in a process share nothing, because each exports only
+ * fi_prov_ini().
  */
 #ifndef DUO_ENTRY_H
 #define DUO_ENTRY_H
@@ -26,24 +30,34 @@
 struct duo_param {
 	const char *name;
 	enum fi_param_type type;
-	/* int, size_t or char * in duo_params; NULL: read() stores the value */
+	/*
+	 * address of an int, size_t or char * in duo_params for the value;
+	 * NULL: read() has the address
+	 */
 	void *value;
-	/* reads and stores the value; NULL: entry.c does so, by `type` */
+	/*
+	 * function that reads and stores the value; NULL: entry.c reads a value
+	 * of the type `type`
+	 */
 	void (*read)(const struct duo_param *param);
 	const char *help;
 };
 
 struct fi_provider *fi_prov_ini(void);
 
-/* For duo_param.read: reads a number, limited to 1 to 1000000. */
+/*
+ * For duo_param.read: reads a number. A number below 1 becomes 1, and one above
+ * 1000000 becomes 1000000.
+ */
 void duo_param_read_positive(const struct duo_param *param);
 
 /*
- * Defines and reads params[], and the parameters of all modules. Returns the
- * provider; NULL: libfabric's version is not supported.
+ * Defines and reads the parameters params[] of one module, and those that all
+ * modules have. Returns the provider; NULL: libfabric's version is not
+ * supported.
  */
 struct fi_provider *duo_entry(const struct duo_param *params, size_t count);
-/* duo_entry() for a module that wraps a core. */
+/* Calls duo_entry() with the parameters of a module that wraps a core. */
 struct fi_provider *duo_entry_core(void);
 
 #endif /* DUO_ENTRY_H */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Parameters of entry_duo.c and entry_hook.c */
+/*
+ * Parameters of the modules that wrap a core: ofi_duo (entry_duo.c) and the
+ * hook (entry_hook.c)
+ */
 
 #include <string.h>
 

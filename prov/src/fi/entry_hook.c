@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The module of the hook: docs/hook.md. */
+/*
+ * The module of the hook, which libfabric puts above the core: docs/hook.md. If
+ * the application opens a fabric of the core, the hook wraps this fabric.
+ */
 
 #include "config.h"
 
@@ -25,8 +28,9 @@ static const char duo_ident[] __attribute__((used)) =
 	DUO_IDENT(DUO_HOOK_PREFIX DUO_HOOK, PACKAGE_VERSION);
 
 /*
- * True while this thread opens a domain. The hook must not wrap objects that
- * the core then opens for its own use.
+ * True while this thread opens a domain. The core may then open fabrics and
+ * domains for its own use, for which libfabric also calls the hook. The hook
+ * must not wrap them.
  */
 static __thread bool duo_hook_inside;
 
@@ -35,7 +39,11 @@ static struct fid_fabric *duo_hook_core(struct fid_fabric *fabric)
 	return duo_fabric_of(fabric)->path_fabric[FI_DUO_CORE];
 }
 
-/* Opens a domain of ofi_duo; of the core, if it has no local transport. */
+/*
+ * Opens a domain of ofi_duo. If this domain has no local transport, the core
+ * would carry all its messages. In this case closes the domain, and opens a
+ * domain of the core, which ofi_duo does not wrap.
+ */
 static int duo_hook_domain_ours(struct fid_fabric *fabric,
 				struct fi_info *info,
 				struct fid_domain **domain, void *context)
@@ -66,7 +74,11 @@ static int duo_hook_domain(struct fid_fabric *fabric, struct fi_info *info,
 	return ret;
 }
 
-/* Opens a domain of the core: only providers pass flags to fi_domain2(). */
+/*
+ * Opens a domain of the core, which ofi_duo does not wrap. libfabric calls this
+ * function only if fi_domain2() has flags. Only providers pass flags, to open
+ * domains for their own use.
+ */
 static int duo_hook_domain2(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, uint64_t flags,
 			    void *context)
@@ -105,9 +117,10 @@ static struct fi_ops_fabric duo_hook_ops = {
 };
 
 /*
- * Wraps a fabric that the application has opened. attr: only `fabric`, the
- * core's fabric, is set. context: the core's struct fi_provider. After an
- * error, the application gets the core's fabric.
+ * Wraps a fabric of the core that the application has opened. libfabric calls
+ * this function. attr: only `fabric`, the core's fabric, is set. context: the
+ * core's struct fi_provider. If this function returns an error, libfabric
+ * passes the core's fabric to the application.
  */
 static int duo_hook_fabric(struct fi_fabric_attr *attr,
 			   struct fid_fabric **fabric, void *context)
@@ -115,14 +128,17 @@ static int duo_hook_fabric(struct fi_fabric_attr *attr,
 	const struct fi_provider *core = context;
 
 	if (duo_hook_inside || !duo_params.local_on ||
-	    !strcasecmp(core->name, "near") ||	/* has near already */
+	    !strcasecmp(core->name, "near") || /* already uses near */
 	    !duo_traits_allowed(core->name) ||
 	    attr->fabric->fid.context == DUO_WRAPPED)
 		return -FI_ENODEV;
 	return duo_fabric_hook(attr->fabric, core->name, &duo_hook_ops, fabric);
 }
 
-/* True if FI_HOOK names the hook. If not, the module defines no parameters. */
+/*
+ * True if FI_HOOK names the hook. Otherwise fi_prov_ini() returns no provider,
+ * and defines no parameters.
+ */
 static bool duo_hook_wanted(void)
 {
 	char *hooks = NULL;
@@ -131,7 +147,10 @@ static bool duo_hook_wanted(void)
 	       strcasestr(hooks, DUO_HOOK);
 }
 
-/* libfabric detects a hook by the getinfo NULL. */
+/*
+ * Returns the hook; NULL: not wanted. libfabric treats a provider as a hook if
+ * its getinfo is NULL.
+ */
 struct fi_provider *fi_prov_ini(void)
 {
 	struct fi_provider *hook = duo_hook_wanted() ? duo_entry_core() : NULL;

@@ -24,7 +24,10 @@ struct fi_provider *fi_prov_ini(void)
 	duo_prov.name = NEAR_NAME;
 	duo_prov.version = FI_VERSION(DUO_VERSION_MAJOR, DUO_VERSION_MINOR);
 	duo_params.core = DUO_NONE;
-	/* no default core: an application gets infos of near only by name */
+	/*
+	 * no default cores: fi_getinfo returns infos of near only if
+	 * FI_PROVIDER or the hints name the provider near
+	 */
 	duo_params.cores = "";
 	return duo_entry(near_param_table, DUO_COUNT(near_param_table));
 }

@@ -3,7 +3,8 @@
 
 /*
  * Endpoints, except data transfers. The core's endpoint exists from
- * fi_endpoint() on, the local side from fi_enable() on (local.c).
+ * fi_endpoint() on. The local side, which is the endpoint's part at the local
+ * transport, exists from fi_enable() on (local.c).
  */
 
 #include <stdlib.h>
@@ -28,7 +29,10 @@
 #include "transport/near/onesided.h"
 #include "tx/onesided.h"
 
-/* Switches off efa's own use of shm. Other cores do not have this option. */
+/*
+ * Switches off efa's own use of shm. Other cores do not have this option, so
+ * errors are ignored.
+ */
 static void duo_ep_core_shm_off(struct duo_ep *ep)
 {
 	bool permitted = false;
@@ -56,8 +60,8 @@ static int duo_ep_ops_open(struct fid *fid, const char *name, uint64_t flags,
 }
 
 /*
- * Frees the receives, and releases the CQs and the AV. The endpoints of both
- * paths must be closed. Needs all locks of the domain.
+ * Frees the receives, and releases the CQs and the AV. The caller must have
+ * closed the endpoints of both paths, and must hold all locks of the domain.
  */
 static void duo_ep_fini(struct duo_ep *ep)
 {
@@ -91,9 +95,10 @@ static void duo_ep_drain_core(struct duo_ep *ep)
 }
 
 /*
- * Empties the core's CQ before it frees the receives to which entries may
- * refer. While ep->closing is set, ofi_duo matches no message: a match might
- * post a receive to the core's endpoint after its fi_close().
+ * Implements fi_close(). Empties the core's CQ before it frees the receive
+ * entries, because entries of the CQ may point to them. While ep->closing is
+ * set, ofi_duo matches no message: a match might post a receive to the core's
+ * endpoint after the fi_close() of that endpoint.
  */
 static int duo_ep_close(struct fid *fid)
 {

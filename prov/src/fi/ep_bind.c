@@ -19,8 +19,9 @@ static int duo_ep_late(const struct duo_ep *ep, const char *what)
 }
 
 /*
- * True if the core must report operations of this kind to the CQ: to a hidden
- * CQ only if the endpoint has messages of this kind.
+ * True if the core must report operations of this kind (FI_SEND or FI_RECV) to
+ * the core's CQ of `cq`. If `cq` is a hidden CQ, the core must do so only if
+ * the endpoint has messages of this kind.
  */
 static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 			     uint64_t kind)
@@ -30,8 +31,8 @@ static bool duo_core_reports(const struct duo_ep *ep, const struct duo_cq *cq,
 
 /*
  * Binds the core's CQs to the core's endpoint. Does not pass on
- * FI_SELECTIVE_COMPLETION for receives: their entries are freed only when the
- * core reports them.
+ * FI_SELECTIVE_COMPLETION for receives. Otherwise the core would not report the
+ * end of some receives, and ofi_duo would never free their entries.
  */
 static int duo_core_bind_cqs(const struct duo_ep *ep)
 {
@@ -50,7 +51,8 @@ static int duo_core_bind_cqs(const struct duo_ep *ep)
 /*
  * Binds CQs and counters to the core's endpoint and enables it. Holds all locks
  * of the domain, so that no thread reads a CQ whose endpoint is bound but not
- * enabled: efa before 2.2 would post receives to a QP that does not exist.
+ * enabled: in such a read, efa before 2.2 would post receives to a QP that does
+ * not exist.
  */
 static int duo_core_enable(struct duo_ep *ep)
 {
@@ -70,9 +72,10 @@ static int duo_core_enable(struct duo_ep *ep)
 }
 
 /*
- * Puts an endpoint and its new CQ into one group: the domain's if the endpoint
- * has two CQs or a counter, otherwise the CQ's. other: the CQ that is already
- * bound, or NULL. Needs all locks of the domain. Returns 0 or -FI_ENOMEM.
+ * Puts an endpoint and its new CQ into one group. If the endpoint has two CQs
+ * or a counter, this is the domain's group, into which the CQs move. Otherwise
+ * it is the group of the CQ. other: the CQ that is already bound, or NULL. The
+ * caller must hold all locks of the domain. Returns 0 or -FI_ENOMEM.
  */
 static int duo_ep_unite(struct duo_ep *ep, struct duo_cq *cq,
 			struct duo_cq *other)
@@ -104,7 +107,10 @@ static void duo_ep_insert_cq(struct duo_ep *ep, struct duo_cq *cq,
 		LIST_INSERT_HEAD(&cq->rx_eps, ep, rx_link);
 		atomic_fetch_add(&cq->refs, 1);
 	}
-	/* a CQ lists an endpoint once: in cq->rx_eps, if it has both uses */
+	/*
+	 * a CQ lists an endpoint only once: if the endpoint uses the CQ for
+	 * sends and receives, only cq->rx_eps has it
+	 */
 	if (ep->tx_cq == ep->rx_cq)
 		LIST_REMOVE(ep, tx_link);
 	duo_cq_attend(cq);
@@ -136,7 +142,10 @@ static int duo_ep_bind_cq(struct duo_ep *ep, struct duo_cq *cq, uint64_t flags)
 	return duo_ep_attach_cq(ep, cq, flags);
 }
 
-/* Returns -FI_ENOCQ if sends, or receives, have neither a CQ nor a counter. */
+/*
+ * Returns 0. -FI_ENOCQ: the endpoint can send, or receive, and has neither a CQ
+ * nor a counter for this.
+ */
 static int duo_ep_check_cqs(const struct duo_ep *ep)
 {
 	const char *lacks = NULL;
@@ -155,9 +164,9 @@ static int duo_ep_check_cqs(const struct duo_ep *ep)
 }
 
 /*
- * Binds a hidden CQ (ep->own_cq) for each direction without a CQ, if the
- * endpoint has messages, or RMA over near. Without a local transport, only the
- * directions in ep->caps need a CQ.
+ * Binds a hidden CQ (ep->own_cq) for each direction to which the application
+ * has bound none, if the endpoint has messages, or RMA over near. Without a
+ * local transport, does so only for the directions in ep->caps.
  */
 static int duo_ep_add_cq(struct duo_ep *ep)
 {
@@ -189,7 +198,10 @@ static int duo_ep_bind_av(struct duo_ep *ep, struct duo_av *av, uint64_t flags)
 	if (ret)
 		return ret;
 	atomic_fetch_add(&av->refs, 1);
-	/* other threads read ep->av when they poll a CQ */
+	/*
+	 * other threads read ep->av when they poll a CQ, under the lock of this
+	 * CQ
+	 */
 	duo_domain_lock(ep->domain);
 	ep->av = av;
 	duo_domain_unlock(ep->domain);
@@ -224,10 +236,12 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if fi_enable() must make the core used, for one of these reasons:
- * - the endpoint has no local side
- * - the core may execute operations that need no receive
- * - a message over the core may have to wake a thread
+ * True if fi_enable() must make the core used. ofi_duo then posts deferred
+ * receives to the core and polls it, which it does not do while the core is
+ * unused. The core must be used for any of these reasons:
+ * - The endpoint has no local side, so the core carries all its messages.
+ * - The core may execute RMA and atomics, which need no receive.
+ * - A message over the core may have to wake a thread that sleeps on a CQ.
  */
 static bool duo_ep_needs_core(const struct duo_ep *ep)
 {

@@ -17,7 +17,10 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* Allocates a fabric that owns core_name. NULL: no memory; frees core_name. */
+/*
+ * Allocates a fabric, which then owns core_name. If there is no memory, or if
+ * core_name is NULL, frees core_name and returns NULL.
+ */
 static struct duo_fabric *duo_fabric_alloc(char *core_name)
 {
 	struct duo_fabric *fabric = core_name ? calloc(1, sizeof(*fabric)) :
@@ -58,7 +61,10 @@ static int duo_fabric_close(struct fid *fid)
 	return 0;
 }
 
-/* Opens an event queue of the core. Local transports write no events. */
+/*
+ * Opens an event queue of the core, and returns it to the application. ofi_duo
+ * need not wrap it, because local transports write no events.
+ */
 static int duo_eq_open(struct fid_fabric *fabric_fid, struct fi_eq_attr *attr,
 		       struct fid_eq **eq, void *context)
 {
@@ -101,7 +107,10 @@ static int duo_fabric_open_core(struct duo_fabric *fabric,
 			 DUO_WRAPPED);
 }
 
-/* Opens the local transport. If that fails, the core carries all messages. */
+/*
+ * Opens the local transport. If that fails, fabric->peer stays NULL, and the
+ * core carries all messages.
+ */
 static void duo_fabric_open_peer(struct duo_fabric *fabric)
 {
 	const struct duo_transport *peer = duo_transports[duo_params.local];
@@ -140,7 +149,10 @@ int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 	return 0;
 }
 
-/* Opens a fabric that ofi_duo does not wrap. Returns 0 or an error. */
+/*
+ * Opens a fabric of the core that ofi_duo does not wrap, such as efa-direct.
+ * Returns 0 or an error.
+ */
 static int duo_fabric_open_direct(const struct fi_fabric_attr *attr,
 				  struct fid_fabric **fabric_fid,
 				  void *context)

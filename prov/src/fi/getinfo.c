@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* fi_getinfo(): restricts the core's infos to the features of ofi_duo. */
+/*
+ * Implements fi_getinfo(): gets infos (struct fi_info) from the core, the
+ * provider that ofi_duo wraps, and restricts them to the features of ofi_duo.
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +51,12 @@ static int duo_hints_name(struct fi_info *hints, const char *core)
 }
 
 /*
- * Sets all MR modes in the hints for the core if the application's hints have
- * none. Otherwise efa's infos would lack FI_REMOTE_READ, FI_REMOTE_WRITE, and
- * efa's MR modes. Not for the core "none", whose infos would require all.
+ * Sets all MR modes in the hints for the core if the application requests none.
+ * Otherwise efa's infos would lack FI_REMOTE_READ, FI_REMOTE_WRITE, and efa's
+ * MR modes. Changes nothing in these cases:
+ * - The API version is below 1.5, which introduced MR modes.
+ * - The hints request capabilities, but neither RMA nor atomics.
+ * - The core is "none", whose infos would require all these modes.
  */
 static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 {
@@ -62,7 +68,9 @@ static void duo_hints_mr_modes(struct fi_info *hints, uint32_t version)
 	hints->domain_attr->mr_mode = DUO_MR_ANY;
 }
 
-/* Returns the core's infos for hints that name the core; NULL: none. */
+/*
+ * Returns the infos of the core that `hints` name. NULL: the core returns none.
+ */
 static struct fi_info *duo_getinfo_core(const struct duo_query *query,
 					const struct fi_info *hints)
 {
@@ -95,7 +103,10 @@ static bool duo_info_usable(struct fi_info *info, const struct duo_query *query,
 	       duo_opened_from_core(&query->opened, query->hints, info);
 }
 
-/* In the provider near: makes libfabric store the module's name in the info. */
+/*
+ * In the provider near, removes the core's name from the info. libfabric then
+ * stores the name of the module's provider, "near".
+ */
 static void duo_info_drop_name(struct fi_info *info)
 {
 	if (!duo_params.core)
@@ -105,9 +116,10 @@ static void duo_info_drop_name(struct fi_info *info)
 }
 
 /*
- * Appends the usable infos of `list` at *tail, and frees the others. direct:
- * selects infos of fabrics that ofi_duo never wraps, instead of the others.
- * Returns the new tail.
+ * Appends the usable infos of `list` at *tail, and frees the others. Returns
+ * the new tail. direct: false: infos that ofi_duo can wrap are usable; true:
+ * only infos of fabrics that ofi_duo never wraps, such as efa-direct, are
+ * usable.
  */
 static struct fi_info **duo_select(struct fi_info *list,
 				   const struct duo_query *query,
@@ -158,8 +170,9 @@ static struct fi_info **duo_getinfo_wrapped(const struct duo_query *query,
 }
 
 /*
- * Appends infos of the core's fabrics that ofi_duo never wraps; none if the
- * hints have a fid of ofi_duo, which the core cannot use. Returns the new tail.
+ * Appends infos of the core's fabrics that ofi_duo never wraps, such as
+ * efa-direct. If the hints have a fid of ofi_duo, appends none, because the
+ * core cannot use the fid. Returns the new tail.
  */
 static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 					   const char *core,
@@ -183,12 +196,16 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 
 /*
  * Returns the names of the requested providers, separated by commas. The caller
- * must free the text. NULL: no memory. The first of these that is set, and is
- * not "ofi_duo", has the names:
- * - the provider name in the hints; FI_PROVIDER, except a list of excluded
- *   providers (^). *named is true: these are stacks, such as "efa;ofi_duo".
- * - the fabric in the hints; the parameter "cores". *named is false: these are
- *   cores, such as "efa".
+ * must free the text. NULL: no memory. The names come from the first of these
+ * sources that exists:
+ * 1. the provider name in the hints, unless it is "ofi_duo"
+ * 2. FI_PROVIDER, unless it is "ofi_duo" or a list of excluded providers (^)
+ * 3. the core of the fabric in the hints
+ * 4. the parameter "cores"
+ *
+ * For 1 and 2, sets *named to true: the names are those of stacks, such as
+ * "efa;ofi_duo". For 3 and 4, sets *named to false: the names are those of
+ * cores, such as "efa".
  */
 static char *duo_wanted(const struct duo_query *query, bool *named)
 {
@@ -208,8 +225,9 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core for a name from duo_wanted(). The caller must
- * free the result. NULL: the name is not one of this module, or no memory.
+ * Returns the name of the core for `stack`, one of the names from duo_wanted().
+ * The caller must free the result. NULL: `stack` does not belong to this
+ * module, or there is no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
@@ -221,7 +239,10 @@ static char *duo_wanted_core(const char *stack, bool named)
 						  strdup(duo_params.core);
 }
 
-/* Appends infos of fabrics that ofi_duo wraps; if none, of the others. */
+/*
+ * Appends infos of the core's fabrics that ofi_duo wraps. If there are none,
+ * appends infos of the core's other fabrics. Returns the new tail.
+ */
 static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 					const char *core,
 					struct fi_info **tail)
@@ -231,7 +252,10 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	if (query->opened.fabric &&
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
-	/* efa ignores the fabric name efa-direct, and returns other infos */
+	/*
+	 * hints for efa-direct skip this step: efa ignores this fabric name,
+	 * and would return infos of other fabrics
+	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);
 	return end == tail ? duo_getinfo_direct(query, core, tail) : end;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Translates between infos of the core and of ofi_duo. Calls no provider. */
+/*
+ * Translates between infos (struct fi_info) of ofi_duo and infos of the core,
+ * the provider that ofi_duo wraps. Calls no provider.
+ */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +30,10 @@
 		     FI_MULTI_RECV | DUO_ONESIDED | FI_REMOTE_READ | \
 		     FI_REMOTE_WRITE | FI_RMA_EVENT | FI_HMEM | DUO_COMM)
 #define DUO_CAPS (DUO_TX_CAPS | DUO_RX_CAPS)
-/* capabilities that ofi_duo implements, and does not request from the core */
+/*
+ * capabilities that ofi_duo itself implements, and that it does not request
+ * from the core
+ */
 #define DUO_OURS (FI_LOCAL_COMM | FI_MULTI_RECV)
 #define DUO_SUFFIX ";" DUO_NAME
 
@@ -59,7 +65,10 @@ bool duo_info_prefix(const struct fi_info *info)
 	return mode & FI_MSG_PREFIX;
 }
 
-/* Removes FI_MSG_PREFIX from an info for the core: calls_prefix.c skips it. */
+/*
+ * Removes FI_MSG_PREFIX from an info for the core. The core gets no prefix,
+ * because calls_prefix.c skips it.
+ */
 static void duo_info_unprefix(struct fi_info *info)
 {
 	info->mode &= ~FI_MSG_PREFIX;
@@ -72,8 +81,9 @@ static void duo_info_unprefix(struct fi_info *info)
 }
 
 /*
- * Returns a copy of an info of ofi_duo, for the core: with the core's name, and
- * without ofi_duo's fids and features. NULL: no memory.
+ * Translates an info of ofi_duo for the core. Returns a copy of the info with
+ * the core's name, without ofi_duo's fids, and without the features that
+ * ofi_duo itself implements. NULL: no memory.
  */
 struct fi_info *duo_info_to_core(const struct fi_info *info)
 {
@@ -109,7 +119,10 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
 	return core;
 }
 
-/* Restricts features and limits of messages to those that both paths have. */
+/*
+ * Restricts features and limits of messages to those that both the core and the
+ * local transport have.
+ */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
 	const struct duo_transport_limits *local =
@@ -157,9 +170,9 @@ static const char *duo_info_unusable(const struct fi_info *info)
 }
 
 /*
- * Restricts an info of the core to the features of ofi_duo. An info without
- * messages keeps the core's limits, msg_order and progress. False: ofi_duo
- * cannot use the info.
+ * Restricts an info of the core to the features of ofi_duo. If the info has
+ * neither FI_MSG nor FI_TAGGED, it keeps the core's limits, msg_order and
+ * progress. Returns false if ofi_duo cannot use the info.
  */
 bool duo_info_restrict(struct fi_info *info)
 {
@@ -170,7 +183,10 @@ bool duo_info_restrict(struct fi_info *info)
 
 	if (info->caps & DUO_MESSAGES)
 		duo_info_restrict_messages(info);
-	/* FI_REMOTE_COMM: only if the core has it (not over loopback) */
+	/*
+	 * FI_REMOTE_COMM stays only if the core's info has this bit. An info of
+	 * a loopback interface lacks it, because no other host can be reached.
+	 */
 	info->caps = (info->caps & DUO_CAPS) | FI_LOCAL_COMM;
 	domain->caps = (domain->caps & FI_REMOTE_COMM) | FI_LOCAL_COMM;
 	domain->max_ep_stx_ctx = 0;
@@ -197,7 +213,11 @@ static const struct duo_hint duo_kept_fields[] = {
 	DUO_HINT_SET(domain_attr, caps),
 };
 
-/* capabilities for calls that ofi_duo rejects, and few applications make */
+/*
+ * Capabilities that duo_info_kept() accepts although ofi_duo rejects the calls
+ * that need them. Infos of some cores have them, but few applications make
+ * these calls.
+ */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
 static bool duo_info_left(const struct fi_info *info, const char *why)
@@ -209,7 +229,10 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 	return false;
 }
 
-/* Implements duo_info_kept(). Restricts `ours`, a copy of `info`. */
+/*
+ * Implements duo_info_kept(). `ours` is a copy of `info`, which this function
+ * restricts to the features of ofi_duo.
+ */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
 	struct duo_hint_beyond beyond;
@@ -259,7 +282,10 @@ static const struct fi_info duo_info_limits = {
 	},
 };
 
-/* fields for duo_hints_supported(): only the first one without messages */
+/*
+ * Fields that duo_hints_supported() compares. If the hints request neither
+ * FI_MSG nor FI_TAGGED, it compares only the first field.
+ */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
 	DUO_HINT_SET(tx_attr, caps),
@@ -292,7 +318,10 @@ bool duo_info_device(const struct fi_info *info)
 	return info->caps & FI_HMEM;
 }
 
-/* Removes FI_HMEM if the hints do not request it: it disables a fast path. */
+/*
+ * Removes FI_HMEM from the info if the hints do not request it, because an
+ * endpoint with FI_HMEM cannot use a fast path.
+ */
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
@@ -320,7 +349,16 @@ static uint64_t duo_hints_order(const struct fi_info *hints)
 			hints->rx_attr->msg_order : 0);
 }
 
-/* True if messages and RMA keep their order: over near, or on one path. */
+/*
+ * True if an endpoint of this info keeps the order of its messages and RMA.
+ * There are two cases:
+ * - All operations take one path, because there is no local transport, or
+ *   because the core carries no data.
+ * - The local transport is near, and near executes all RMA and atomics with
+ *   local peers. This requires that the endpoint has no RMA, or that near has
+ *   its region table. If the endpoint has atomics, CPUs must execute those of
+ *   the core.
+ */
 static bool duo_info_near_keeps(const struct fi_info *info)
 {
 	const struct duo_traits core =
@@ -334,8 +372,10 @@ static bool duo_info_near_keeps(const struct fi_info *info)
 }
 
 /*
- * Removes orders between messages and RMA that slow down or disable the local
- * path: docs/objects.md, "Orders".
+ * Removes orders between messages and RMA that would slow down the local path
+ * or disable it, and that the hints do not request: docs/objects.md, "Orders".
+ * If duo_info_near_keeps() is true and the hints request no order at all,
+ * removes none.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -375,9 +415,11 @@ static const struct duo_hint duo_info_fields[] = {
 };
 
 /*
- * True if an info from duo_info_restrict() satisfies the hints. Removes FI_HMEM
- * and bits of msg_order that the hints do not request. Copies AV type and
- * threading level of the hints, because ofi_duo supports all.
+ * True if an info from duo_info_restrict() satisfies the hints. Changes the
+ * info:
+ * - Removes FI_HMEM and bits of msg_order that the hints do not request.
+ * - Copies AV type and threading level from the hints, because ofi_duo supports
+ *   all types and levels.
  */
 bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
@@ -389,7 +431,10 @@ bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	    (hints->rx_attr &&
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return false;
-	/* FI_MULTI_RECV is not in the core's op_flags: ofi_duo implements it */
+	/*
+	 * the core's op_flags lack FI_MULTI_RECV, because ofi_duo implements it
+	 * without the core
+	 */
 	if (hints->rx_attr)
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;

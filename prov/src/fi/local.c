@@ -2,12 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side, which fi_enable() opens and publishes in the
- * registry. If a step fails, the core carries all messages.
+ * An endpoint's local side, which is its part at the local transport.
+ * fi_enable() opens the local side, and publishes it in the registry. If a step
+ * fails, the core carries all messages.
  *
- * Processes that start at the same time share the lock of the registry's
- * directory. After -FI_ENOSPC or -FI_EADDRINUSE (the record exists), a process
- * takes the lock exclusively, sweeps the directory, and tries again.
+ * Processes that start at the same time hold the lock of the registry's
+ * directory in shared mode. If a process then gets -FI_ENOSPC, or
+ * -FI_EADDRINUSE because the record exists, it takes the lock in exclusive
+ * mode. It sweeps the directory, that is, removes the files of failed
+ * processes, and tries again.
  */
 
 #include <errno.h>
@@ -41,9 +44,9 @@ static int duo_local_reserve(struct duo_ep *ep)
 }
 
 /*
- * Opens the local side. Writes a record to the registry, except in the provider
- * near, whose addresses are those of the local transport. After an error,
- * undoes its steps.
+ * Opens the local side. Writes a record to the registry. Exception: the
+ * provider near needs no records, because its addresses are those of the local
+ * transport. After an error, undoes its steps.
  */
 static int duo_local_open(struct duo_ep *ep)
 {
@@ -123,7 +126,10 @@ static const char *duo_local_remedy(int ret)
 	}
 }
 
-/* Warns that ep has no local side. live: other live endpoints; 0: unknown. */
+/*
+ * Warns that ep has no local side. live: number of other live endpoints that a
+ * sweep has found in the registry; 0: none, or no sweep
+ */
 static void duo_local_warn(const struct duo_ep *ep, size_t live, int ret)
 {
 	const struct duo_transport *peer = ep->domain->peer;
@@ -153,9 +159,9 @@ static int duo_local_open_av(struct duo_ep *ep)
 /*
  * Opens the local side, with the lock of the registry's directory. In exclusive
  * mode, first sweeps the directory, and stores the number of live endpoints in
- * *live. In shared mode, continues without the lock after a timeout: its holder
- * is probably stopped. The caller must not hold the domain's locks. Returns 0
- * or an error.
+ * *live. In shared mode, continues without the lock if it does not get it in
+ * time: the process that holds the lock is probably stopped. The caller must
+ * not hold the domain's locks. Returns 0 or an error.
  */
 static int duo_local_open_locked(struct duo_ep *ep,
 				 enum duo_registry_lock_mode mode, size_t *live)
@@ -173,7 +179,10 @@ static int duo_local_open_locked(struct duo_ep *ep,
 	return ret;
 }
 
-/* True if near keeps the order that ep requests, if any. Otherwise warns. */
+/*
+ * True if the local transport keeps FI_FENCE and the orders between messages
+ * and RMA that ep requests, or if ep requests none of them. Otherwise warns.
+ */
 static bool duo_local_ordered(const struct duo_ep *ep)
 {
 	const struct duo_domain *domain = ep->domain;
@@ -249,7 +258,10 @@ static void duo_local_empty(struct duo_ep *ep, struct duo_rx_list *list)
 void duo_ep_close_local(struct duo_ep *ep)
 {
 	if (!ep->path_ep[FI_DUO_LOCAL]) {
-		/* duo_ep_name_local() has opened near's endpoint */
+		/*
+		 * fi_endpoint() of the provider near has opened near's
+		 * endpoint, by duo_ep_name_local()
+		 */
 		if (ep->core.carries_nothing)
 			ep->domain->peer->close(ep);
 		return;

@@ -28,7 +28,10 @@ static struct duo_mr *duo_mr_of(struct fid *fid)
 	return duo_container_of(fid, struct duo_mr, mr_fid.fid);
 }
 
-/* Frees a region that near's region table and device_mrs do not have. */
+/*
+ * Frees mr. The caller must have removed mr from near's region table and from
+ * the domain's tree of device memory (device_mrs).
+ */
 static void duo_mr_free(struct duo_mr *mr)
 {
 	duo_device_forget(mr);
@@ -75,8 +78,9 @@ static int duo_mr_close(struct fid *fid)
 }
 
 /*
- * Binds a counter of remote accesses. The core must then execute all accesses,
- * because near cannot count those to one region.
+ * Binds a counter, which counts the peers' accesses to the region. The core
+ * must then execute all these accesses, because near cannot count the accesses
+ * to one region. So removes the region from near's region table.
  */
 static int duo_mr_bind_cntr(struct duo_mr *mr, struct duo_cntr *cntr,
 			    uint64_t flags)
@@ -120,7 +124,10 @@ static void duo_mr_copy(struct duo_mr *mr)
 	mr->mr_fid.key = mr->core->key;
 }
 
-/* Implements fi_control(). FI_ENABLE may change the core's key or mem_desc. */
+/*
+ * Implements fi_control(). FI_ENABLE may change the core's key or mem_desc. If
+ * so, lists the region again with the new values.
+ */
 static int duo_mr_control(struct fid *fid, int command, void *arg)
 {
 	struct duo_mr *mr = duo_mr_of(fid);

@@ -106,7 +106,10 @@ void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints)
 			opened->domain->path_domain[FI_DUO_CORE];
 }
 
-/* True if attr names this fabric and its core, or no core. */
+/*
+ * True if attr has the name of this fabric, and either the name of its core or
+ * no provider name.
+ */
 static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 				 const struct fi_fabric_attr *attr)
 {
@@ -116,7 +119,10 @@ static bool duo_opened_is_fabric(const struct duo_fabric *fabric,
 		!strcasecmp(fabric->core_name, attr->prov_name));
 }
 
-/* True if a domain of threading level `has` suffices for `needs`. */
+/*
+ * True if a domain that was opened with threading level `has` is safe for an
+ * info with level `needs`.
+ */
 static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 {
 	switch (has) {
@@ -131,8 +137,8 @@ static bool duo_opened_threads(enum fi_threading has, enum fi_threading needs)
 /*
  * True if an endpoint of this info can be opened in the domain. If attr->domain
  * is the core's domain, the core has already compared capabilities and MR
- * modes. FI_HMEM is compared all the same, because the local transport depends
- * on it.
+ * modes, and this function does not. It always compares FI_HMEM, because the
+ * domain's local transport depends on it.
  */
 static bool duo_opened_is_domain(const struct duo_domain *domain,
 				 const struct fi_info *info)

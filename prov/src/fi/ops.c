@@ -13,9 +13,11 @@
 #include "transport/transport.h"
 
 /*
- * duo_up.calls(): sets the endpoint's tables of calls for the mode of the
- * group's lock. Does not store equal pointers again, because other threads may
- * be reading them. See duo_cq_calls().
+ * Implements duo_up.calls(): sets the endpoint's tables of calls to those for
+ * the mode of the group's lock. If these are set already, does not store the
+ * same pointers again, because other threads may be reading them.
+ * The comment of duo_cq_calls() explains why no thread reads the pointers when
+ * they change.
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {

@@ -83,8 +83,8 @@ static int duo_ep_set_min(struct duo_ep *ep, const void *optval, size_t optlen)
 }
 
 /*
- * Sets FI_OPT_CUDA_API_PERMITTED. If it is false, an endpoint with FI_HMEM gets
- * no local side, because near calls CUDA for device memory.
+ * Sets FI_OPT_CUDA_API_PERMITTED. If its value is false, an endpoint with
+ * FI_HMEM gets no local side, because near calls CUDA for device memory.
  */
 static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 			      size_t optlen)
@@ -109,8 +109,10 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Sets an option with DUO_OPT_IN_ORDER(). If its value is true, the endpoint
- * gets no local side, because near may copy bytes in any order.
+ * Sets the option optname, one of those for which DUO_OPT_IN_ORDER() is true.
+ * It demands that the bytes of each block of 128 bytes arrive in order. If its
+ * value is true, the endpoint gets no local side, because near may copy bytes
+ * in any order.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)

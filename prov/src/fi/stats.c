@@ -16,7 +16,11 @@
 #include "obj/fabric.h"
 #include "transport/near/near_ep.h"
 
-/* Returns the number of operations that took this device path. */
+/*
+ * Returns the number of operations with device memory that took this device
+ * path, that is, method of copying. 0 if near executes neither RMA nor fetches
+ * for ep.
+ */
 static uint64_t duo_stats_device(const struct duo_ep *ep,
 				 enum near_device_path path)
 {
@@ -189,7 +193,10 @@ struct fi_ops_duo duo_ops = {
 	.device_count = duo_ops_device_count,
 };
 
-/* Prints each line by one write(): the lines of processes must not mix. */
+/*
+ * Prints each line by one write(), so that the lines of several processes do
+ * not mix.
+ */
 void duo_stats_print(const struct duo_ep *ep)
 {
 	const struct fi_duo_stats stats = duo_stats_of(ep);
