@@ -10,8 +10,8 @@
 #include <rdma/fabric.h>
 
 /*
- * True if a module built with version `built` works with version `running`. A
- * version outside all groups works only with itself.
+ * True if a module that was built with libfabric `built` works with libfabric
+ * `running`. A version outside all groups works only with itself.
  */
 static inline bool duo_abi_same(uint32_t built, uint32_t running)
 {

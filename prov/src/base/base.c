@@ -10,8 +10,9 @@
 #include "near/near.h"
 
 /*
- * The version is libfabric's, as in libfabric's own providers: applications
- * compare it with efa's. Open MPI's btl/ofi needs at least 112.0.
+ * The provider's version is computed from libfabric's version, as in
+ * libfabric's own providers, because applications compare it with efa's
+ * version. Open MPI's btl/ofi needs at least 112.0.
  */
 struct fi_provider duo_prov = {
 	.version = FI_VERSION(FI_MAJOR_VERSION * 100 + FI_MINOR_VERSION,

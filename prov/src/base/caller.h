@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Sizes of structures that an application passes, which depend on the API
- * version of its fi_getinfo(): newer versions append fields. ofi_duo accesses
- * no field beyond. Not for the data path.
+ * Sizes of structures that an application passes. They depend on the API
+ * version that the application has passed to fi_getinfo(), because newer
+ * versions append fields. ofi_duo accesses no field beyond the size of the
+ * application's version. The functions of this file are not for the data path.
  */
 #ifndef DUO_CALLER_H
 #define DUO_CALLER_H
@@ -28,7 +29,7 @@
 #define DUO_CQ_ERR_SRC(src) .src_addr = (src),
 #else
 #define DUO_CQ_ERR_OF_1_5 sizeof(struct fi_cq_err_entry)
-/* without src_addr: `0 * (src)` avoids a warning about an unused value */
+/* There is no src_addr. `0 * (src)` avoids a warning about an unused value. */
 #define DUO_CQ_ERR_SRC(src) .err_data_size = 0 * (src),
 #endif
 
@@ -66,9 +67,9 @@ static inline size_t duo_caller_mr(uint32_t version)
 }
 
 /*
- * Copies attributes of an application with this API version. Fields that the
- * version does not have are 0. hmem: the application has requested FI_HMEM; if
- * false, the copy describes host memory.
+ * Copies the attributes of an application with this API version. Fields that
+ * the version does not have are 0 in the copy. hmem: the application has
+ * requested FI_HMEM. If `hmem` is false, the copy describes host memory.
  */
 static inline struct fi_mr_attr
 duo_caller_mr_attr(const struct fi_mr_attr *attr, uint32_t version, bool hmem)

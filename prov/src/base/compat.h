@@ -17,31 +17,41 @@
 #endif
 
 #include "base/caller.h"
-/* not from 1.17, whose fi_ext.h defines types that are defined below */
+/* fi_ext.h of 1.17 is left out: it defines types that are defined below */
 #if DUO_HEADERS(1, 18)
 #include <rdma/fi_ext.h>
 #endif
 
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS of 2.2 and later */
 
-/* FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
+/* values of FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */
 #define DUO_MR_BASIC 1
 #define DUO_MR_SCALABLE 2
-/* All MR modes but FI_MR_LOCAL: efa would return it, but does not need it */
+/*
+ * All MR modes but FI_MR_LOCAL. If the hints for efa had FI_MR_LOCAL, efa's
+ * infos would require it of the application, although efa works without it.
+ */
 #define DUO_MR_ANY (FI_MR_RAW | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | \
 		    FI_MR_PROV_KEY | FI_MR_MMU_NOTIFY | FI_MR_RMA_EVENT | \
 		    FI_MR_ENDPOINT | FI_MR_HMEM | FI_MR_COLLECTIVE)
 
 #define DUO_FI_VERSION FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION)
 
-/* Limits a version to the headers': newer structures might be larger. */
+/*
+ * Returns the API version for calls of libfabric: `version`, but at most the
+ * version of the headers of this build. With a newer version, libfabric might
+ * use structures that are larger than in these headers.
+ */
 static inline uint32_t duo_api_version(uint32_t version)
 {
 	return FI_VERSION_LT(version, DUO_FI_VERSION) ? version :
 							DUO_FI_VERSION;
 }
 
-/* options that older headers lack; as enumerators, #ifdef cannot test them */
+/*
+ * Options that older headers lack. #ifdef cannot test for them, because the
+ * headers define options as enumerators, not as macros.
+ */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_CUDA_PERMITTED FI_OPT_CUDA_API_PERMITTED
 #else
@@ -53,7 +63,7 @@ static inline uint32_t duo_api_version(uint32_t version)
 #define DUO_OPT_SHM_PERMITTED (-1)	/* matches no option */
 #endif
 
-/* True for options that make efa write blocks of 128 bytes in order */
+/* True for the options that make efa write blocks of 128 bytes in order. */
 #if DUO_HEADERS(1, 18)
 #define DUO_OPT_IN_ORDER(option) \
 	((option) == FI_OPT_EFA_SENDRECV_IN_ORDER_ALIGNED_128_BYTES || \
@@ -67,9 +77,10 @@ static inline uint32_t duo_api_version(uint32_t version)
 
 #else
 /*
- * With libfabric 1.x, ofi_duo does not support shm (the build has shm/none.c),
- * because its peer API differs from 2.x. Structures of ofi_duo have members of
- * the types below.
+ * With libfabric 1.x, ofi_duo does not support libfabric's shm, because the
+ * peer API (fi_peer(3)) of 1.x differs from that of 2.x. The build then has
+ * shm/none.c. But structures of ofi_duo have members of types of this API, so
+ * these types are declared here.
  */
 #ifndef FI_EPROTO
 #define FI_EPROTO EPROTO
@@ -104,8 +115,9 @@ struct fi_peer_rx_entry {
 #endif
 
 /*
- * Copy attributes without wait_set and xpu_ctx, which ofi_duo does not support.
- * Structures of older applications end before xpu_ctx (libfabric 2.7).
+ * duo_cq_attr_copy() and duo_cntr_attr_copy() copy attributes without wait_set
+ * and xpu_ctx, which ofi_duo does not support. The structures of older
+ * applications end before xpu_ctx, which is new in libfabric 2.7.
  */
 static inline struct fi_cq_attr duo_cq_attr_copy(const struct fi_cq_attr *attr)
 {
@@ -129,7 +141,10 @@ duo_cntr_attr_copy(const struct fi_cntr_attr *attr)
 
 #ifdef FI_MR_DMABUF
 #define DUO_MR_DMABUF FI_MR_DMABUF
-/* With FI_MR_DMABUF, makes attr->mr_iov the memory of attr->dmabuf. */
+/*
+ * If flags has FI_MR_DMABUF, stores the memory of attr->dmabuf in *iov, and
+ * makes attr->mr_iov point to *iov.
+ */
 static inline void duo_mr_attr_iov(struct fi_mr_attr *attr, uint64_t flags,
 				   struct iovec *iov)
 {

@@ -2,13 +2,18 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Valid pointers after the fid of ofi_duo's fabrics and domains. efa since
- * libfabric 2.4 loads a pointer from there, and compares the text to which it
- * points with a name (docs/upstream.md). Cost: 256 bytes per object.
+ * Words behind the fid of ofi_duo's fabrics and domains, which efa of libfabric
+ * 2.4 and newer may read. If an application passes such a fid in the hints of
+ * fi_getinfo(), efa takes the object for one of its own. It then loads a
+ * pointer from a place behind the fid, and compares the string at this pointer
+ * with a name (docs/upstream.md). The decoy makes this harmless: all its words
+ * are valid pointers to an empty string. Cost: 256 bytes per object.
  *
- * Each word of the decoy and of the block points to the block. As text, the
- * block is "": its address is a multiple of 256, so its first byte is 0 (on
- * big-endian machines, too).
+ * These pointers all point to one constant block, whose words also point to the
+ * block, in case efa follows a second pointer. The block begins with a byte 0,
+ * so as a string it is empty: its first word is its own address, which is a
+ * multiple of 256 and so has a low byte of 0. (On big-endian machines the first
+ * byte is the high byte of the address, which is also 0.)
  */
 #ifndef DUO_DECOY_H
 #define DUO_DECOY_H
@@ -17,7 +22,7 @@
 
 #define DUO_DECOY_WORDS 32
 
-/* must directly follow the fid, the first member of an object */
+/* must be the second member of an object, directly behind the fid */
 struct duo_decoy {
 	const void *word[DUO_DECOY_WORDS];
 };

@@ -3,7 +3,8 @@
 
 /*
  * Operations that ofi_duo does not support: duo_no_<name>() returns -FI_ENOSYS.
- * libfabric calls many of them without a check for NULL.
+ * The members of ofi_duo's tables of functions must not be NULL instead,
+ * because libfabric calls many of them without a check for NULL.
  */
 #ifndef DUO_ENOSYS_H
 #define DUO_ENOSYS_H

@@ -13,12 +13,17 @@
 #include "base/util.h"
 
 /*
- * Internal flags of fi_getinfo(), the same in libfabric 1.17 to 2.7. Without
- * them, libfabric would drop the infos of efa if FI_PROVIDER is "efa;ofi_duo".
+ * Internal flags of fi_getinfo(), by which ofi_duo gets the infos (struct
+ * fi_info) of the provider that it wraps. They are the same in libfabric 1.17
+ * to 2.7. Without one of them, libfabric would return only the infos that
+ * FI_PROVIDER permits: with "efa;ofi_duo", it would drop those of efa alone.
  */
-#define DUO_GETINFO_INTERNAL (1ULL << 58) /* infos of providers and stacks */
-#define DUO_GETINFO_CORE_ONLY (1ULL << 59) /* infos without utility providers */
-#define DUO_GETINFO_HIDDEN (1ULL << 60)	/* infos of hidden providers as well */
+/* returns infos of single providers, and of stacks such as "tcp;ofi_rxm" */
+#define DUO_GETINFO_INTERNAL (1ULL << 58)
+/* returns infos of single providers only, none of stacks */
+#define DUO_GETINFO_CORE_ONLY (1ULL << 59)
+/* also returns infos of providers that libfabric hides from applications */
+#define DUO_GETINFO_HIDDEN (1ULL << 60)
 
 /*
  * True while this thread calls fi_getinfo() with an internal flag. libfabric
@@ -68,7 +73,10 @@ struct duo_hint_beyond duo_hints_beyond(const struct fi_info *hints,
 					const struct fi_info *info,
 					const struct duo_hint *fields,
 					size_t count);
-/* True if no field of the hints exceeds the info. Otherwise logs the first. */
+/*
+ * True if no field of the hints exceeds the info. Otherwise logs the first
+ * field that does.
+ */
 bool duo_hints_within(const struct fi_info *hints, const struct fi_info *info,
 		      const struct duo_hint *fields, size_t count);
 #define DUO_HINTS_WITHIN(hints, info, table) \

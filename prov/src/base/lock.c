@@ -37,9 +37,9 @@ static bool duo_lock_spin(struct duo_lock *lock)
 }
 
 /*
- * After the spins, takes the lock with DUO_LOCK_AWAITED, because other threads
- * may be asleep. If none is, the release makes a needless futex call. Acquire:
- * pairs with duo_lock_release() and duo_lock_retire().
+ * After the spins, takes the lock in the state DUO_LOCK_AWAITED, because other
+ * threads may be asleep. If no thread is asleep, the release makes a needless
+ * futex call. Acquire: pairs with duo_lock_release() and duo_lock_retire().
  */
 bool duo_lock_wait(struct duo_lock *lock)
 {
@@ -84,9 +84,9 @@ static bool duo_lock_membarrier(void)
 }
 
 /*
- * Executes membarrier. Registers the process again if membarrier fails, as in a
- * forked child. If seccomp forbids membarrier, sleeps 10 ms, in which each CPU
- * makes its earlier stores visible.
+ * Executes membarrier. If it fails, as in a forked child, registers the process
+ * again and repeats it. If seccomp forbids membarrier, sleeps for 10 ms. In
+ * this time each CPU makes its earlier stores visible.
  */
 void duo_lock_barrier(void)
 {
@@ -99,7 +99,10 @@ void duo_lock_barrier(void)
 		;
 }
 
-/* Sleeps after the spins: the thread inside may need this CPU to continue. */
+/*
+ * After the spins, sleeps between two loads, because the thread that is inside
+ * the lock may need this CPU to continue.
+ */
 void duo_lock_empty(const struct duo_lock *lock)
 {
 	const struct timespec pause = { .tv_nsec = DUO_LOCK_PAUSE_NS };

@@ -4,20 +4,26 @@
 /*
  * The lock of a group (obj/group.h): a futex, because the C library's mutex
  * takes 50 instructions per call. Not recursive. A waiting thread spins for a
- * microsecond, then sleeps. Cost: an atomic operation to lock, another to
- * unlock; a branch with FI_THREAD_DOMAIN, where the lock is off.
+ * microsecond, then sleeps. Cost: an atomic operation to lock, and another one
+ * to unlock. With FI_THREAD_DOMAIN the lock is off, and costs one branch.
  *
- * A *single* lock protects data that one thread at a time uses, because the
- * application serializes its calls (FI_THREAD_COMPLETION). This thread, the
- * user, enters and leaves the lock by plain stores to `inside`. Seldom, another
- * thread changes the data: it takes the lock, calls duo_lock_barrier(), and
- * waits by duo_lock_empty() until the user is not inside.
+ * A *single* lock is the kind of lock for data that only one thread at a time
+ * uses, because the application serializes its calls (FI_THREAD_COMPLETION).
+ * This thread, the *application thread*, enters and leaves the lock by plain
+ * stores to `inside`. In rare cases another thread must access the data, the
+ * *other thread*. It takes the lock, calls duo_lock_barrier(), and waits by
+ * duo_lock_empty() until the application thread is not inside. While the other
+ * thread has the lock, the application thread cannot enter.
  *
- * Memory order (store buffering): the user stores `inside`, then loads `state`.
- * The other thread stores `state` when it takes the lock, calls
- * duo_lock_barrier(), then loads `inside`. duo_lock_barrier() is membarrier(2),
- * a barrier in the user's thread, too. So at least one of the threads loads the
- * other's store.
+ * Memory order (store buffering): the application thread stores `inside`, then
+ * loads `state`. The other thread stores `state` when it takes the lock, calls
+ * duo_lock_barrier(), then loads `inside`. duo_lock_barrier() calls
+ * membarrier(2), which executes a memory barrier in all threads of the process,
+ * so also in the application thread. If this barrier comes before the
+ * application thread's store, this thread's load returns that the lock is
+ * taken, and the thread does not enter. If the barrier comes after that store,
+ * the other thread's load returns that a thread is inside, and the other thread
+ * waits.
  */
 #ifndef DUO_LOCK_H
 #define DUO_LOCK_H
@@ -37,17 +43,23 @@ enum {
 	DUO_LOCK_RETIRED,	/* replaced by another lock; never free */
 };
 
-/* How a call takes the lock. Tables of calls are compiled for each mode. */
+/*
+ * How the functions that an application calls take the lock. fi/calls.c and
+ * cq/read.c, which define these functions, are compiled once for each mode. An
+ * endpoint or CQ gets the table of functions for the mode of its group's lock.
+ */
 enum duo_lock_mode {
 	DUO_LOCK_OFF,	/* FI_THREAD_DOMAIN: does not take the lock */
 	DUO_LOCK_SHARED,	/* takes the lock, which several threads use */
-	DUO_LOCK_SINGLE,	/* enters a single lock */
+	/* FI_THREAD_COMPLETION: enters the lock by duo_lock_enter() */
+	DUO_LOCK_SINGLE,
 };
 
 struct duo_lock {
 	atomic_uint state;
 	bool on;	/* false: the lock is never taken */
-	bool single;	/* true: a single lock */
+	/* the lock is of the kind "single", see the head of this file */
+	bool single;
 	atomic_bool inside;	/* single lock: a thread has entered */
 };
 
@@ -65,15 +77,24 @@ static inline enum duo_lock_mode duo_lock_mode(const struct duo_lock *lock)
 	       lock->single ? DUO_LOCK_SINGLE : DUO_LOCK_SHARED;
 }
 
-/* Waits until the lock is free and takes it. False: the lock is retired. */
+/*
+ * Waits until the lock is free, and takes it. False: the lock was retired,
+ * which means that another lock has replaced it.
+ */
 bool duo_lock_wait(struct duo_lock *lock);
-/* Retires a lock that the caller holds: duo_lock_wait() returns false. */
+/*
+ * Retires a lock that the caller holds. duo_lock_wait() then returns false in
+ * all threads that wait for the lock, or will wait for it later.
+ */
 void duo_lock_retire(struct duo_lock *lock);
 /* Prepares this process for single locks. False: membarrier(2) has failed. */
 bool duo_lock_prepare(void);
 /* Executes a full barrier in all threads of the process. */
 void duo_lock_barrier(void);
-/* Waits until no thread is in a single lock. Must follow duo_lock_barrier(). */
+/*
+ * Waits until no application thread is inside a single lock, which the caller
+ * must have taken. Must follow duo_lock_barrier().
+ */
 void duo_lock_empty(const struct duo_lock *lock);
 /*
  * Wakes a thread in duo_lock_wait(). Must be called if duo_lock_release() has
@@ -117,8 +138,8 @@ DUO_INLINE void duo_lock_leave(struct duo_lock *lock)
 }
 
 /*
- * Enters a single lock. False: another thread holds it. Acquire: pairs with
- * duo_lock_release(). Store buffering: see the head of this file.
+ * Enters a single lock. False: another thread has taken the lock. Acquire:
+ * pairs with duo_lock_release(). Store buffering: see the head of this file.
  */
 DUO_INLINE bool duo_lock_enter(struct duo_lock *lock)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Macros that log a message. Not for the data path. */
+/* Macros that log a message. They are not for the data path. */
 #ifndef DUO_LOG_H
 #define DUO_LOG_H
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Checks of parameters: libfabric itself reads "abc" as 0 and "5x" as 5. */
+/*
+ * Checks the text of parameters. This is necessary, because libfabric itself
+ * reads "abc" as 0 and "5x" as 5.
+ */
 #ifndef DUO_PARAM_H
 #define DUO_PARAM_H
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The parameters of fi_duo(7) and fi_near(7). fi_prov_ini() reads them once. */
+/*
+ * The parameters of fi_duo(7) and fi_near(7). fi_prov_ini() reads them once.
+ * The *core* is the provider that ofi_duo wraps. A *local event* is a message
+ * or completion that a poll of the local transport has found.
+ */
 #ifndef DUO_PARAMS_H
 #define DUO_PARAMS_H
 
@@ -13,13 +17,18 @@
 
 struct duo_params {
 	/*
-	 * "none": the core of the provider near; NULL: each info's provider
-	 * name, such as "tcp;ofi_duo", selects the core
+	 * name of the core. In the module libnear-fi.so (fi_near(7)) it is
+	 * "none", for core/none.h. In the other modules it is NULL, because the
+	 * provider name in an info, such as "tcp;ofi_duo", selects the core.
 	 */
 	const char *core;
-	bool hook;	/* true: this module is the hook */
+	/*
+	 * true: this module is libofi_hook_duo-fi.so, which libfabric puts
+	 * above the provider that the application opens, if FI_HOOK is "duo"
+	 */
+	bool hook;
 	bool local_on;		/* false: the core carries all messages */
-	enum duo_transport_kind local;
+	enum duo_transport_kind local;	/* the local transport */
 	int stats;	/* 1: print statistics when endpoints close */
 	/* default cores of fi_getinfo(): names, separated by commas */
 	char *cores;
@@ -30,9 +39,16 @@ struct duo_params {
 	 * core gets all deferred receives
 	 */
 	size_t defer_polls;
-	/* interval at which aging posts the oldest deferred receive, us */
+	/*
+	 * interval at which *aging* posts the oldest deferred receive to the
+	 * core, us. Aging is the posting of deferred receives while local
+	 * messages arrive, so that no message waits at the core without end.
+	 */
 	size_t defer_us;
-	/* CQ reads per poll of a core without messages, in local traffic */
+	/*
+	 * number of CQ reads for each poll of the core, while local events
+	 * occur and the core has no messages
+	 */
 	size_t core_poll_interval;
 	/* time until a timer wakes a thread that sleeps on a wait object, us */
 	size_t wait_poll_us;
@@ -42,9 +58,9 @@ struct duo_params {
 	/* 1: permit peers to use single copy if Yama's ptrace_scope is 1 */
 	int ptracer;
 	/*
-	 * N - 1, where N is a power of 2: the number of CQ reads in a row
-	 * without a local event, after which the reader yields its CPU. All
-	 * bits set: never
+	 * N - 1. N, a power of 2, is the number of CQ reads in a row without a
+	 * local event after which the reader yields its CPU. All bits set: the
+	 * reader never yields.
 	 */
 	uint32_t yield_mask;
 	bool yield_always;	/* true: yield even if not oversubscribed */

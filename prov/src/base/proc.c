@@ -50,7 +50,7 @@ static int duo_proc_stat(pid_t pid, struct duo_stat *stat)
 	ssize_t len;
 	int field;
 
-	/* "self" is right even if /proc belongs to another pid namespace */
+	/* "self" works even if /proc belongs to another pid namespace */
 	if (pid == getpid())
 		strcpy(path, "/proc/self/stat");
 	else
@@ -176,8 +176,9 @@ int duo_proc_open(pid_t pid, int fd, int flags)
 }
 
 /*
- * Uses no pid, because /proc may belong to another pid namespace, and not
- * /proc/self, which shows no file descriptors once the main thread has ended.
+ * Does not use the pid, because /proc may belong to another pid namespace. Does
+ * not use /proc/self either, because it has no file descriptors any more after
+ * the main thread has ended.
  */
 int duo_proc_open_own(int fd, int flags)
 {
@@ -199,7 +200,10 @@ int duo_proc_host(uint64_t *host)
 	return 0;
 }
 
-/* Returns this process's pid in /proc's pid namespace; 0: its own, or error. */
+/*
+ * Returns this process's pid in the pid namespace to which /proc belongs.
+ * Returns 0 if that is this process's own pid namespace, or after an error.
+ */
 static uint32_t duo_proc_outside(void)
 {
 	FILE *status = fopen("/proc/self/status", "re");
@@ -210,7 +214,10 @@ static uint32_t duo_proc_outside(void)
 
 	if (!status)
 		return 0;
-	/* NSpid: this process's pids, from /proc's namespace to its own */
+	/*
+	 * The line NSpid has the process's pid in each pid namespace, from that
+	 * of /proc to the process's own. If they differ, it has several pids.
+	 */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)
 			outside = pid;
@@ -310,7 +317,10 @@ int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 	return ret;
 }
 
-/* A high fd shows that few are left: the kernel allocates the lowest one. */
+/*
+ * A high number of the new fd shows that few are free, because the kernel
+ * allocates the lowest free number.
+ */
 bool duo_proc_scarce(int fd)
 {
 	struct rlimit limit;

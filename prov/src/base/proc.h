@@ -19,34 +19,41 @@
 int duo_proc_start(pid_t pid, uint64_t *start);
 
 /*
- * Opens the file that a process has open as file descriptor fd, even if its
- * main thread has ended. Returns a new file descriptor or -errno.
+ * Opens the file that a process has open as file descriptor fd, even if the
+ * main thread of that process has ended. Returns a new file descriptor or
+ * -errno.
  */
 int duo_proc_open(pid_t pid, int fd, int flags);
-/* Does the same for a file of this process. */
+/*
+ * Opens again the file that this process has open as file descriptor fd.
+ * Returns a new file descriptor or -errno.
+ */
 int duo_proc_open_own(int fd, int flags);
 /*
  * Checks whether the process with this pid and start time exists. Returns 0 if
- * it does, -ESRCH if it has ended, and another -errno if the check fails, for
- * example because /proc hides the process. With start 0 (unknown) never returns
- * 0: another process might have the pid now.
+ * the process exists, -ESRCH if it has ended, and another -errno if the check
+ * fails, for example because /proc hides the process. If `start` is 0
+ * (unknown), never returns 0, because another process might have the pid now.
  */
 int duo_proc_check(pid_t pid, uint64_t start);
 
 /* Stores an id of this boot of the host. Returns 0 or -errno. */
 int duo_proc_host(uint64_t *host);
 /*
- * Stores an id of this process's pid and time namespaces. Processes with the
- * same id find each other in /proc. The id is unique if /proc belongs to
- * another pid namespace. Returns 0 or -errno.
+ * Stores an id of this process's pid namespace and time namespace. Processes
+ * with the same id can find each other in /proc by pid and start time. If /proc
+ * belongs to another pid namespace than this process, pids do not find
+ * processes there. The id then contains the process's pid in that namespace, so
+ * that no other process has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file, such as /proc/PID/ns/NAME; 0: error. */
 uint64_t duo_proc_inode(const char *path);
 
 /*
- * True if the effective uid stands for one user only. The overflow uid does so
- * only if all users have a uid in this user namespace.
+ * True if the effective uid stands for one user only. The overflow uid stands
+ * for all users without a uid in this user namespace. It stands for one user
+ * only if there are no such users.
  */
 bool duo_proc_user_known(void);
 
@@ -67,8 +74,8 @@ DIR *duo_dir_list(int dir);
 int duo_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 /*
- * True if few file descriptors are free. fd: a new one, which the caller must
- * close soon if true.
+ * True if few file descriptors are free. fd: a file descriptor that the caller
+ * has just opened. If the result is true, the caller must close fd soon.
  */
 bool duo_proc_scarce(int fd);
 
@@ -76,12 +83,16 @@ bool duo_proc_scarce(int fd);
 #define DUO_FNV 0xcbf29ce484222325u	/* the hash of no data */
 uint64_t duo_fnv(uint64_t hash, const void *data, size_t len);
 
-/* Monotonic time: duo_now_ms() is coarse and cheap, duo_now_ns() exact */
+/*
+ * Return the monotonic time. duo_now_ns() is exact. duo_now_ms() is cheaper,
+ * but changes only every few milliseconds.
+ */
 uint64_t duo_now_ms(void);
 uint64_t duo_now_ns(void);
 /*
- * Clocks of the data path (clock.c), which unit tests replace. The second one
- * is cheaper, and changes only every few milliseconds.
+ * Return the monotonic time to the data path (clock.c). Unit tests replace
+ * these functions. duo_clock_coarse_ms() is cheaper than duo_clock_us(), but
+ * changes only every few milliseconds.
  */
 uint64_t duo_clock_us(void);
 uint64_t duo_clock_coarse_ms(void);

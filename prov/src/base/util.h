@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* force the compiler to inline a function, or forbid it */
+/* force the compiler to inline a function, or forbid it to do so */
 #define DUO_INLINE static inline __attribute__((always_inline))
 #define DUO_NOINLINE static __attribute__((noinline))
 /*
  * For functions that receive all arguments of their caller by a tail call. The
- * compiler must not remove an unused argument: callers would have to move the
- * others to other registers.
+ * compiler must not remove an unused argument of such a function, because
+ * callers would then have to move the other arguments to other registers.
  */
 #define DUO_SAME_ARGS static __attribute__((noinline, noclone))
 

@@ -2,8 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An address vector (AV), with the same fi_addr as the core's AV. Lock: any
- * group's to read an AV, all locks of the domain to change one
+ * An address vector (AV). An address has the same fi_addr as in the AV of the
+ * core, the provider that ofi_duo wraps.
+ *
+ * Locks: to read an AV, a thread needs the lock of any one group of the domain
+ * (obj/group.h). To change an AV, a thread needs all locks of the domain
  * (duo_domain_lock()). Senders read route words without a lock.
  */
 #ifndef DUO_OBJ_AV_H
@@ -30,7 +33,11 @@ struct duo_ep;
  */
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
-	/* no path is chosen yet, or the peer index was lost */
+	/*
+	 * The next send to the address chooses the path. No send has chosen one
+	 * yet, or ofi_duo has removed the peer index from the route, because
+	 * the peer has failed or another process has the address.
+	 */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,
 	DUO_ROUTE_LOCAL,
@@ -40,7 +47,7 @@ typedef _Atomic uint64_t duo_route_word;
 
 /* An address in an AV. Its index in duo_av.addrs[] is its fi_addr. */
 struct duo_av_addr {
-	/* the address at the core; NULL: not stored, see duo_av_keep() */
+	/* bytes of the address at the core; NULL: not stored, duo_av_keep() */
 	uint8_t *bytes;
 	uint16_t len;		/* length of bytes[] */
 	bool used;

@@ -31,7 +31,10 @@ void duo_cq_push_err(struct duo_cq *cq, const struct fi_cq_err_entry *entry,
 		return;
 	duo_cq_wake_sleeper(cq);
 	cq->attention |= DUO_CQ_ENTRIES;
-	/* without space, later entries go to the ring, behind this error */
+	/*
+	 * The running read must return no later entry before this error. With
+	 * space 0, later entries go to the ring, not to the read's array.
+	 */
 	cq->sink.space = 0;
 	duo_err_push(&cq->errs, &cq->ring, entry, path);
 }

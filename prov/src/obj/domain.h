@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A domain, and its group: the objects that are not in the group of a CQ. */
+/* A domain. Its group has all objects that are not in the group of a CQ. */
 #ifndef DUO_DOMAIN_H
 #define DUO_DOMAIN_H
 
@@ -53,7 +53,10 @@ struct duo_domain {
 	bool per_net;
 	LIST_HEAD(, duo_av) avs;
 	struct duo_group group;
-	/* the lock of each CQ's own group is a single lock: base/lock.h */
+	/*
+	 * Each CQ's own group has a lock of the kind "single": only one thread
+	 * at a time uses the group's objects (base/lock.h).
+	 */
 	bool single;
 	LIST_HEAD(, duo_cq) cqs;	/* CQs with their own group */
 	struct duo_auto {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The attention words of endpoints and CQs; and the counters of an endpoint.
- * Lock: the group's.
+ * Computes the attention words of endpoints and CQs, and counts operations in
+ * the counters of an endpoint. Lock: that of the endpoint's or CQ's group.
  */
 
 #include "near/near.h"
@@ -15,6 +15,7 @@ void duo_cq_attend(struct duo_cq *cq)
 	bool others = !cq->peer || cq->path_cq[FI_DUO_LOCAL];
 	const struct duo_ep *ep;
 
+	/* makes duo_cq_next_ep() search the lists for a second endpoint */
 	cq->several = true;
 	ep = duo_cq_first_ep(cq);
 	cq->several = ep && duo_cq_next_ep(cq, ep);

@@ -3,7 +3,15 @@
 
 /*
  * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
- * the group's, except for sends over the core to a decided address.
+ * that of the endpoint's group (obj/group.h). Exception: a send takes no lock
+ * if the path of its address is already the core.
+ *
+ * Terms:
+ * - The *core* is the provider that ofi_duo wraps.
+ * - The *local side* is the part of an endpoint that belongs to the local
+ *   transport (near or libfabric's shm). Only an enabled endpoint has one.
+ * - A *confirmed source* is a peer that has sent over the local path. It sends
+ *   nothing over the core, so the core gets no receive that names it.
  */
 #ifndef DUO_OBJ_EP_H
 #define DUO_OBJ_EP_H
@@ -33,7 +41,10 @@ struct duo_up;
 
 /* bits of duo_ep_rx.special: conditions to check for each receive */
 enum duo_rx_special {
-	/* completions only with FI_COMPLETION: FI_SELECTIVE_COMPLETION */
+	/*
+	 * FI_SELECTIVE_COMPLETION: only receives with FI_COMPLETION report
+	 * their completion
+	 */
 	DUO_RX_SELECTIVE = 1,
 	DUO_RX_DEVICE = 2,	/* buffers may be in device memory */
 };
@@ -45,28 +56,56 @@ enum {
 	DUO_EP_SEND = 1 << DUO_KIND_COUNT,	/* all sends */
 };
 
-/* Deferred, blocked and retired receives; used by core/. */
+/*
+ * Receives that are not on the core, because core/ posts them later or never
+ * (docs/matching.md), and entries that the core may still report:
+ * - A *deferred* receive is in `list`. ofi_duo posts it to the core later or
+ *   never, because a local message may match it first.
+ * - A *due* receive is a deferred one that the next poll posts to the core.
+ * - A *blocked* receive must not be posted to the core before an earlier
+ *   multi-receive buffer is used up or canceled.
+ * - A *retired* entry belonged to a receive that has ended. ofi_duo does not
+ *   reuse it yet, because the core may report the receive once more.
+ */
 struct duo_ep_lazy {
 	uint32_t count;			/* number of receives in `list` */
 	uint32_t due;	/* number of due receives in `list` */
-	/* polls without a local event, after which all of `list` is posted */
+	/*
+	 * number of polls of the CQ in a row without a local event (cq.h),
+	 * after which ofi_duo posts all of `list` to the core
+	 */
 	uint32_t limit;
 	struct duo_rx_list list;	/* deferred receives in posting order */
-	struct duo_rx_list blocked;	/* blocked receives */
-	struct duo_rx_list retired;	/* retired entries */
+	struct duo_rx_list blocked;
+	struct duo_rx_list retired;
 	uint32_t retired_count;
 	bool readmitting;		/* duo_lazy_readmit() is running */
-	/* time from which aging counts the interval to its next post, us */
+	/*
+	 * start of the interval duo_params.defer_us, after which *aging* posts
+	 * the oldest receive of `list` to the core, us. Aging is the posting of
+	 * deferred receives while local messages arrive.
+	 */
 	uint64_t aged_us;
-	uint64_t all_us; /* last time when the core got all of `list`, us */
+	/*
+	 * last time when all of `list` was posted to the core, us; 0: the next
+	 * duo_ep_age() sets it to the current time
+	 */
+	uint64_t all_us;
 };
 
-/* Multi-receive buffers; used by rx/multi.c. */
+/*
+ * Multi-receive buffers; used by rx/multi.c. The *owner entry* is the receive
+ * entry of a whole buffer. The *remainder* is the receive entry of the buffer's
+ * unused space, into which the next message goes.
+ */
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
-	/* owner entries of buffers not yet returned to the application */
+	/* owner entries of buffers that the application does not have back */
 	struct duo_rx_list buffers;
-	/* remainders into which the next poll receives unexpected messages */
+	/*
+	 * remainders that are not posted yet, because unexpected messages match
+	 * them; the next poll or receive call receives these messages
+	 */
 	struct duo_rx_list ready;
 	size_t min_space;	/* FI_OPT_MIN_MULTI_RECV, bytes */
 };
@@ -74,7 +113,12 @@ struct duo_ep_multi {
 /* State of receives; used by rx/. */
 struct duo_ep_rx {
 	uint64_t op_flags[DUO_KIND_COUNT];
-	struct duo_rx_list unresolved;	/* unresolved messages, oldest first */
+	/*
+	 * unresolved messages, oldest first: local messages that wait until
+	 * ofi_duo has looked up the fi_addr of their source, or that arrived
+	 * behind such a message
+	 */
+	struct duo_rx_list unresolved;
 	bool ready;		/* the endpoint is enabled and can receive */
 	uint8_t special;	/* DUO_RX_* bits of enum duo_rx_special */
 	bool peer_exited;	/* at least one peer's process has exited */
@@ -101,7 +145,10 @@ struct duo_ep_opts {
 	bool messages;
 	bool local_permitted;	/* value of FI_OPT_SHARED_MEMORY_PERMITTED */
 	bool cuda_denied;	/* FI_OPT_CUDA_API_PERMITTED was set to false */
-	/* an option with DUO_OPT_IN_ORDER() is set: ep gets no local side */
+	/*
+	 * The application has set an option for which DUO_OPT_IN_ORDER() is
+	 * true. The endpoint then gets no local side.
+	 */
 	bool in_order;
 	/* FI_FENCE, or an order between messages and RMA, was requested */
 	bool mixed_order;
@@ -129,7 +176,7 @@ struct duo_ep {
 	/* DUO_EP_* bits: calls that take the slow path */
 	uint32_t attention;
 	bool closing;	/* fi_close() is running: no message is matched */
-	/* aligned: stats.path[], updated by each message, is one cache line */
+	/* aligned, so that stats.path[] (for all messages) is one cache line */
 	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -139,7 +186,7 @@ struct duo_ep {
 	struct duo_rx_pool pool;
 	struct duo_match match[DUO_KIND_COUNT]
 		__attribute__((aligned(DUO_LINE)));
-	/* bitmap by peer index; bit set: the peer is a confirmed source */
+	/* bitmap of the confirmed sources, indexed by peer index */
 	uint64_t confirmed[(DUO_LOCAL_MAX + 63) / 64];
 	/* endpoints of both paths; the local one is NULL before fi_enable() */
 	struct fid_ep *path_ep[FI_DUO_PATH_COUNT];
@@ -157,13 +204,21 @@ struct duo_ep {
 	/* used by av/: */
 	LIST_ENTRY(duo_ep) av_link;	/* in av->eps, if route is not NULL */
 	/* used by cq/: */
-	struct duo_cq *own_cq;		/* hidden CQ */
+	/*
+	 * hidden CQ: tx_cq or rx_cq, or both, if the application has bound
+	 * none; drops all entries; NULL: the application has bound both
+	 */
+	struct duo_cq *own_cq;
 	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */
 	LIST_ENTRY(duo_ep) rx_link;	/* in rx_cq->rx_eps */
 	LIST_ENTRY(duo_ep) tx_link;	/* in tx_cq->tx_eps */
 	/* the local side: */
 	struct duo_publication publication;
-	/* the same as `near`, also before fi_enable() */
+	/*
+	 * near's state of this endpoint, from its creation on. `near` points to
+	 * the same object, but is NULL before fi_enable(), so that no thread
+	 * polls it earlier.
+	 */
 	struct duo_near *near_opened;
 	/* NULL: no local side, or the local transport is not shm */
 	struct duo_shm *shm;
@@ -171,7 +226,10 @@ struct duo_ep {
 	/* used if FI_MSG_PREFIX is set, see fi/calls_prefix.c */
 	struct {
 		size_t size;		/* length of the prefix, bytes */
-		/* calls for messages without a prefix */
+		/*
+		 * The functions of calls_prefix.c, which libfabric calls, skip
+		 * the prefix of a message, and then call those of these tables.
+		 */
 		struct fi_ops_msg *msg;
 		struct fi_ops_tagged *tagged;
 	} prefix;
@@ -187,13 +245,16 @@ static inline bool duo_ep_enabled(const struct duo_ep *ep)
 	return ep->route_size;
 }
 
-/* True if the peer with this peer index is a confirmed source. */
+/* True if this peer has sent over the local path: a confirmed source. */
 static inline bool duo_ep_confirmed(const struct duo_ep *ep, fi_addr_t index)
 {
 	return ep->confirmed[index / 64] >> index % 64 & 1;
 }
 
-/* Iterate over the endpoints of a CQ, each of which is in only one list. */
+/*
+ * duo_cq_first_ep() and duo_cq_next_ep() iterate over the endpoints of a CQ. An
+ * endpoint is either in rx_eps or in tx_eps of a CQ.
+ */
 static inline struct duo_ep *duo_cq_first_ep(const struct duo_cq *cq)
 {
 	struct duo_ep *ep = LIST_FIRST(&cq->rx_eps);
@@ -219,7 +280,10 @@ void duo_ep_attend(struct duo_ep *ep);
 /* Computes the attention word of one CQ. */
 void duo_cq_attend(struct duo_cq *cq);
 
-/* Makes the core used: docs/matching.md, "An unused core". */
+/*
+ * Ends the unused state of the core (docs/matching.md, "An unused core"): from
+ * now on the endpoint's CQs poll the core, and post deferred receives to it.
+ */
 void duo_ep_use_core(struct duo_ep *ep);
 
 /*
@@ -234,7 +298,7 @@ static inline void duo_ep_set_deferred(const struct duo_ep *ep)
 		ep->tx_cq->attention |= DUO_CQ_DEFERRED;
 }
 
-/* Wakes the threads that sleep on the endpoint's CQs: they must poll. */
+/* Wakes the threads that sleep on the endpoint's CQs, so that they poll. */
 static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 {
 	if (ep->rx_cq)
@@ -243,7 +307,10 @@ static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 		duo_cq_wake_sleeper(ep->tx_cq);
 }
 
-/* Returns the receive entry at this address; NULL: there is none. */
+/*
+ * Returns the receive entry at the address `context`. NULL: no receive entry of
+ * the CQ's group has this address.
+ */
 static inline struct duo_rx *duo_cq_rx(const struct duo_cq *cq, void *context)
 {
 	return duo_ranges_have(&cq->group->rx_ranges, context) ? context :

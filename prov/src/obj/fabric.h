@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A fabric: the fabrics of both paths. fi/opened.c locks the lists. */
+/*
+ * A fabric of ofi_duo: has the fabrics of both paths. A mutex of fi/opened.c
+ * protects the list of fabrics, and each fabric's list of domains.
+ */
 #ifndef DUO_FABRIC_H
 #define DUO_FABRIC_H
 
@@ -16,9 +19,10 @@
 #include "obj/traits.h"
 
 /*
- * Context of the core's fabric, by which the hook detects a fabric that ofi_duo
- * has opened, and does not wrap it. No application passes this function as a
- * context, and its address is the same in all modules.
+ * Context with which ofi_duo opens the core's fabric. By this context the hook
+ * detects that ofi_duo has opened the fabric, and does not wrap it again. No
+ * application passes this function as a context, and its address is the same in
+ * all modules.
  */
 #define DUO_WRAPPED ((void *) fi_strerror)
 

@@ -4,7 +4,11 @@
 #include "obj/ep.h"
 #include "obj/up.h"
 
-/* Waits for a single lock and enters it. False: the lock is retired. */
+/*
+ * Waits until no other thread has taken the lock, which must be of the kind
+ * "single" (base/lock.h). Then marks this thread as inside the lock. False:
+ * another lock has replaced this one, because the object has changed its group.
+ */
 static bool duo_lock_wait_inside(struct duo_lock *lock)
 {
 	if (!duo_lock_wait(lock))

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A group, the objects that one lock protects: docs/architecture.md. */
+/*
+ * A group: the objects that one lock protects. Either a CQ with its endpoints
+ * or, for each domain, all objects that are in no group of a CQ
+ * (docs/architecture.md, "Locks").
+ */
 #ifndef DUO_OBJ_GROUP_H
 #define DUO_OBJ_GROUP_H
 
@@ -17,12 +21,16 @@ struct duo_ep;
 struct duo_group {
 	struct duo_lock lock;
 	/*
-	 * work for polls: number of unresolved messages, of ready remainders
-	 * (duo_ep_multi), and of planned scans of the registry
+	 * number of things that the next poll must handle, the sum of
+	 * - messages in duo_ep_rx.unresolved
+	 * - remainders of multi-receive buffers in duo_ep_multi.ready
+	 * - maps for which a scan of the registry is planned: duo_map.retry
 	 */
 	uint32_t pending;
-	uint32_t lazy;	/* number of deferred receives */
-	uint32_t waits;	/* number of deferred receives that are not due */
+	/* number of deferred receives: those in duo_ep_lazy.list */
+	uint32_t lazy;
+	/* number of deferred receives that the next poll need not post */
+	uint32_t waits;
 	struct duo_ranges rx_ranges;	/* address ranges of receive entries */
 };
 
@@ -38,9 +46,9 @@ DUO_INLINE struct duo_group *duo_group_of(struct duo_group *const *at)
 
 /*
  * Takes the lock of `group`. False: the lock is not free, or the object has
- * moved to another group. Only DUO_LOCK_SHARED tests for a move: in the other
- * modes, the application serializes this call with the calls that move the
- * object.
+ * moved to another group. Only the mode DUO_LOCK_SHARED tests for a move. In
+ * the other modes, the application serializes this call with the calls that
+ * move the object, so the object cannot have moved.
  */
 DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 			       struct duo_group *group,
@@ -55,7 +63,7 @@ DUO_INLINE bool duo_group_take(struct duo_group *const *at,
 	return false;
 }
 
-/* Waits for the lock of the object's current group, and takes the lock. */
+/* Waits for the lock of the object's current group, and takes this lock. */
 void duo_group_wait(struct duo_group *const *at);
 
 /* Locks an object's group. The object stays in this group until the unlock. */
@@ -68,8 +76,8 @@ static inline void duo_group_lock(struct duo_group *const *at)
 }
 
 /*
- * Takes the domain's lock, then those of all CQs with their own group. The
- * caller must hold none of them.
+ * Takes the domain's lock, then the locks of all CQs that have their own group.
+ * The caller must hold none of these locks.
  */
 void duo_domain_lock(struct duo_domain *domain);
 void duo_domain_unlock(struct duo_domain *domain);

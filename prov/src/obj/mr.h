@@ -2,9 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A memory region: the core's, and its entry in near's region table. Lock: the
- * domain's for domain->device_mrs, any group's to read near's table, all locks
- * of the domain to change it.
+ * A memory region: the region of the core, and its entry in near's region
+ * table, which has the regions that local peers may access.
+ *
+ * Locks: domain->device_mrs needs the domain's lock. To read near's region
+ * table, a thread needs the lock of any one group of the domain (obj/group.h).
+ * To change that table, a thread needs all locks of the domain.
  */
 #ifndef DUO_MR_H
 #define DUO_MR_H
@@ -33,14 +36,17 @@ struct duo_mr {
 	/* description by which peers map the memory; id 0: none */
 	struct near_export export;
 	bool listed;		/* the region is in near's region table */
-	/* number of later registrations with the same region of the core */
+	/*
+	 * number of later registrations for which the core returned the same
+	 * region; they share this object, and the last fi_close() closes it
+	 */
 	unsigned int again;
 };
 
 /*
- * Stores the key and the address by which local peers name the bytes at
- * `memory`. False: they are not all in the region, the region does not permit
- * `access`, or it is not in near's region table.
+ * Stores the key and the address by which local peers name the `len` bytes at
+ * `memory`. False: some of these bytes are not in the region, the region does
+ * not permit `access`, or the region is not in near's region table.
  */
 static inline bool duo_mr_name(const struct duo_mr *mr, uint32_t access,
 			       const void *memory, size_t len, uint64_t *key,

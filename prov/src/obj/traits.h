@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Differences between cores; core/traits.c has those of each core. */
+/*
+ * Differences between cores, the providers that ofi_duo wraps. core/traits.c
+ * has the values for each core.
+ */
 #ifndef DUO_OBJ_TRAITS_H
 #define DUO_OBJ_TRAITS_H
 
@@ -9,27 +12,39 @@
 
 struct duo_traits {
 	/*
-	 * The core is that of the provider near (core/none.h), and cannot
-	 * transfer data: ofi_duo posts no receive to it, and operations that
-	 * near rejects end with an error. An endpoint's address is its address
-	 * at the local transport, from fi_endpoint() on, so ofi_duo needs no
-	 * registry.
+	 * The core is core/none.h, which cannot transfer data. Only the module
+	 * libnear-fi.so, the provider near of fi_near(7), has this core.
+	 * ofi_duo posts no receive to it, and operations that the local
+	 * transport rejects end with an error. An endpoint's address is its
+	 * address at the local transport, from fi_endpoint() on, so ofi_duo
+	 * needs no registry.
 	 */
 	bool carries_nothing;
 	/*
-	 * The core matches only in polls: a post can wait until the next one.
+	 * The core matches messages with receives only while ofi_duo polls it.
+	 * ofi_duo therefore need not post a receive to the core in the
+	 * application's call: the next poll can post it.
 	 */
 	bool polled_match;
 	/*
-	 * fi_cancel() of an untagged receive that names a source crashes: a
-	 * defect of util_srx.c in libfabric 2.0 to 2.6.
+	 * The core's fi_cancel() crashes if the receive is untagged and names a
+	 * source, because of a defect of util_srx.c in libfabric 2.0 to 2.6.
 	 */
 	bool cannot_cancel;
-	/* The completion of a peek has no source: defect of util_srx.c. */
+	/*
+	 * The core's completion of a peek reports no source, because of a
+	 * defect of util_srx.c.
+	 */
 	bool peek_no_source;
-	/* CPUs execute the core's atomics, so near's are atomic with them. */
+	/*
+	 * CPUs execute the core's atomics. Atomics over the core and over near
+	 * are then atomic with each other.
+	 */
 	bool cpu_atomics;
-	/* The core can work without FI_MSG_PREFIX: see fi/calls_prefix.c. */
+	/*
+	 * The core also works without FI_MSG_PREFIX. ofi_duo then skips the
+	 * prefix of the application's messages: fi/calls_prefix.c.
+	 */
 	bool prefix_optional;
 	/*
 	 * A read of a CQ changes lists of the core's domain, which the core

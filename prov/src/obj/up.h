@@ -3,7 +3,8 @@
 
 /*
  * Functions of higher layers that lower layers call; fi/ops.c has the table.
- * Each comment names the calling layer. Lock: the group's.
+ * Each comment begins with the folder of the calling layer. Lock: that of the
+ * endpoint's or CQ's group.
  */
 #ifndef DUO_UP_H
 #define DUO_UP_H
@@ -18,31 +19,46 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: a peer has got a fi_addr, or the application has removed the
-	 * address `gone` (FI_ADDR_UNSPEC: none), which another peer may get.
-	 * Makes unexpected messages of these peers unresolved:
-	 * docs/matching.md. Also defers all blocked receives, because the
-	 * source may be confirmed already.
+	 * av/: called after ofi_duo has found the fi_addr of a peer, or after
+	 * the application has removed the fi_addr `gone` (FI_ADDR_UNSPEC:
+	 * none). The source of a waiting message may then have changed: a
+	 * sender without a fi_addr may have one now, and another peer may get
+	 * `gone`. Makes the unexpected messages of such senders unresolved, so
+	 * that ofi_duo matches them again (docs/matching.md). Also defers all
+	 * blocked receives: the source of the multi-receive buffer that blocks
+	 * them may be confirmed, so that the buffer blocks them no longer.
 	 */
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
-	/* av/: addr's process was replaced or has exited: duo_lazy_readmit() */
+	/*
+	 * av/: called after the process at addr has exited, was replaced or
+	 * cannot be reached. Makes the core get the posted receives that name
+	 * addr, because the next process at addr may send over the core.
+	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
-	/* core/: true if rx must become a blocked receive */
+	/*
+	 * core/: true if rx must not be posted to the core yet, because an
+	 * earlier multi-receive buffer or blocked receive must come first
+	 */
 	bool (*blocked)(const struct duo_rx *rx);
-	/* core/: completes rx, a sub-receive that the core has filled */
+	/*
+	 * core/: completes rx, a sub-receive (the receive of one part of a
+	 * multi-receive buffer) that the core has filled
+	 */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* core/: ends rx, a sub-receive, with the core's error */
+	/* core/: ends rx, a sub-receive, with an error that the core reports */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * core/: ends rx, which is in no queue, with the core's error err > 0
+	 * core/: ends rx, which is in no queue, with the error err > 0 with
+	 * which the core has rejected rx
 	 */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* rx/: polls both paths; the same as duo_cq_progress() */
+	/* rx/: polls both paths by duo_cq_progress() */
 	void (*progress)(struct duo_cq *cq);
 	/*
-	 * obj/: selects the calls of ep, which has joined a group, by the mode
-	 * of the group's lock
+	 * obj/: called after ep has joined a group. Selects the tables of
+	 * functions by which the application calls ep: there is one for each
+	 * mode of the group's lock (enum duo_lock_mode).
 	 */
 	void (*calls)(struct duo_ep *ep);
 };

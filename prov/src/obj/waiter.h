@@ -11,7 +11,7 @@
 
 struct duo_waiter {
 	enum fi_wait_obj obj;
-	/* epoll file descriptor; -1: no event wakes a thread */
+	/* epoll file descriptor; -1: none, so that no event wakes a thread */
 	int fd;
 	int event_fd, timer_fd;		/* -1: none */
 };
@@ -23,17 +23,28 @@ struct duo_waiter {
 int duo_waiter_open(struct duo_waiter *waiter, enum fi_wait_obj obj,
 		    bool events);
 void duo_waiter_close(struct duo_waiter *waiter);
-/* Adds fd as a source. Returns 0 or -errno; if fd is negative, only fd. */
+/*
+ * Adds fd to the epoll set: a thread that sleeps on the wait object wakes when
+ * fd is readable. fd may be the -errno of a call that should have opened it: if
+ * fd is negative, adds nothing and returns fd. Otherwise returns 0 or -errno.
+ */
 int duo_waiter_add(struct duo_waiter *waiter, int fd);
-/* Creates the timer and, if fd is open, adds it as a source. */
+/*
+ * Creates the timer. If the epoll file descriptor is open, adds the timer to
+ * the epoll set. Returns 0 or -errno.
+ */
 int duo_waiter_add_timer(struct duo_waiter *waiter);
 
 /* Wakes the sleeping threads. Any thread may call this. */
 void duo_waiter_wake(const struct duo_waiter *waiter);
+/* Makes event_fd unreadable again, after duo_waiter_wake(). */
 void duo_waiter_clear(const struct duo_waiter *waiter);
-/* Starts the timer of duo_params.wait_poll_us. Returns 0 or -errno. */
+/*
+ * Starts the timer, which expires after duo_params.wait_poll_us. Returns 0 or
+ * -errno.
+ */
 int duo_waiter_set_timer(const struct duo_waiter *waiter);
-/* Implements FI_GETWAIT and FI_GETWAITOBJ. The core gets other commands. */
+/* Executes FI_GETWAIT and FI_GETWAITOBJ. Passes other commands to the core. */
 int duo_waiter_control(const struct duo_waiter *waiter, struct fid *fid,
 		       int command, void *arg);
 
