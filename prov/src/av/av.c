@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Implements fi_av(3). The core's AV assigns each fi_addr, and is always of
- * type FI_AV_TABLE: each fi_addr is an index, also with FI_AV_MAP, because an
- * application must not interpret a fi_addr.
+ * Implements fi_av(3). The AV of the core, the provider that ofi_duo wraps,
+ * assigns each fi_addr. ofi_duo always opens the core's AV with the type
+ * FI_AV_TABLE, so each fi_addr is an index. This is also permitted if the
+ * application has requested FI_AV_MAP, because the application must not
+ * interpret a fi_addr of that type.
  */
 
 #include <inttypes.h>
@@ -63,10 +65,11 @@ void duo_av_del_ep(struct duo_ep *ep)
 }
 
 /*
- * Stores the bytes of an address: those of the core's fi_av_lookup(), or if it
- * fails (ofi_rxd before the first message), `bytes`, which the application has
- * inserted. NULL: the call had no bytes. Stores nothing if the address is too
- * long to be local. Returns 0 or -FI_ENOMEM.
+ * Stores the bytes of an address: those that the core's fi_av_lookup() returns.
+ * If that call fails (as in ofi_rxd before the first message), stores `bytes`,
+ * which the application has passed to fi_av_insert(). If it fails and `bytes`
+ * is NULL, as for fi_av_insertsvc(), stores nothing. Also stores nothing if the
+ * address is too long to be local. Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {
@@ -113,9 +116,10 @@ static int duo_av_admit(struct duo_av *av, fi_addr_t addr, const void *bytes)
 }
 
 /*
- * Completes an insert after the core's call, which has returned ret: adds the
- * addresses to this AV and to the endpoints' maps. bytes: the addresses, or
- * NULL. Returns the number of inserted addresses, or an error.
+ * Completes an insert after the call of the core, which has returned `ret`:
+ * adds the addresses to this AV and to the endpoints' maps. bytes: the
+ * addresses that the application has passed; NULL: it has passed a node and a
+ * service. Returns the number of inserted addresses, or an error.
  */
 static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 			   const void *bytes, size_t count, uint64_t flags,

@@ -2,12 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Address vectors: docs/address-vectors.md. av.c has the application's calls.
- * map.h finds the local addresses of an endpoint. route.h chooses the path of a
- * send. Memory and locks: obj/av.h.
+ * Address vectors: docs/address-vectors.md. av.c has the functions that the
+ * application calls. map.h finds the addresses that are local to an endpoint.
+ * route.h chooses the path of a send. Memory and locks: obj/av.h.
  *
  * Cost: one load for each send, and a registry lookup for each inserted
- * address. A local side adds a map of 32 KiB.
+ * address. Each endpoint that can use the local transport has a map of 32 KiB.
  */
 #ifndef DUO_AV_H
 #define DUO_AV_H

@@ -3,8 +3,8 @@
 
 /*
  * Looks up addresses in the registry, connects to local peers, and sets the
- * route of each address. Also chooses, for each peer, the fi_addr that its
- * messages report as their source. Needs the group's lock.
+ * route of each address. Also chooses, for each peer, the fi_addr that the
+ * peer's messages report as their source. Lock: that of the endpoint's group.
  */
 
 #include <inttypes.h>
@@ -22,7 +22,10 @@
 #include "obj/fabric.h"
 #include "obj/up.h"
 
-/* flag in duo_map.id[]: the peer was a confirmed source and has exited */
+/*
+ * flag in duo_map.id[]: the last peer at the address has sent over the local
+ * path (a confirmed source), and its process has exited
+ */
 #define DUO_MAP_CONFIRMED 1u
 #define DUO_MAP_RETRY_MS 1
 #define DUO_MAP_RETRY_MAX_MS 1000
@@ -68,7 +71,7 @@ static void duo_map_set(struct duo_ep *ep, fi_addr_t addr, uint64_t word,
 		duo_ep_use_core(ep);
 	ep->map->reason[addr] = reason;
 	if (reason == FI_DUO_UNDECIDED)
-		ep->map->id[addr] = 0; /* a new process may get addr */
+		ep->map->id[addr] = 0; /* another process may get addr */
 	atomic_store_explicit(&ep->route[addr], word, memory_order_release);
 }
 
@@ -88,8 +91,9 @@ static fi_addr_t duo_map_other_addr(const struct duo_ep *ep, fi_addr_t index)
 }
 
 /*
- * Must be called when the route of addr has lost this peer index. If the peer's
- * messages report addr, makes them report another fi_addr of the peer, or none.
+ * Must be called after this peer index was removed from the route of addr. If
+ * the peer's messages have reported addr as their source, makes them report
+ * another fi_addr of the same peer. If the peer has no other, they report none.
  */
 static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 				fi_addr_t index)
@@ -100,8 +104,9 @@ static void duo_map_pass_source(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Frees the peer index of a former route, unless another address has it. Not
- * for polls, which may access the peer next.
+ * Frees the peer index of the former route `word`, unless another address has
+ * this index. Must not be called during a poll of the local transport, which
+ * may still access the peer after the call.
  */
 static void duo_map_release(struct duo_ep *ep, uint64_t word)
 {
@@ -140,9 +145,10 @@ static void duo_map_no_order(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Stores a peer index in the route of addr. The path is local if reason is
- * FI_DUO_OK, unless it is core already. The peer's messages report addr if they
- * report no other fi_addr.
+ * Stores a peer index in the route of addr. If the path is already the core, it
+ * stays the core. Otherwise it becomes local if reason is FI_DUO_OK, and the
+ * core for any other reason. If the peer's messages report no fi_addr as their
+ * source yet, they report addr from now on.
  */
 static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 			 enum fi_duo_reason reason)
@@ -173,14 +179,14 @@ static void duo_map_bind(struct duo_ep *ep, fi_addr_t addr, fi_addr_t index,
 	}
 	if (ep->match[DUO_MSG].posted_count +
 	    ep->match[DUO_TAGGED].posted_count)
-		/* so posted receives that name addr end if the peer fails */
+		/* if the peer fails, receives that name addr must end */
 		duo_map_monitor(ep, addr);
 	ep->up->known(ep, FI_ADDR_UNSPEC);
 }
 
 /*
- * Stores the address of the peer at the local transport in peer_name. Returns
- * FI_DUO_OK, or the reason why there is none.
+ * Stores the peer's address at the local transport in peer_name. Returns
+ * FI_DUO_OK, or the reason why the peer has no such address.
  */
 static enum fi_duo_reason duo_map_name(const struct duo_ep *ep, fi_addr_t addr,
 				       const struct duo_registry_index *names,
@@ -210,7 +216,10 @@ static uint64_t duo_map_id(const char *peer_name)
 	       ~(uint64_t) DUO_MAP_CONFIRMED;
 }
 
-/* True if the last peer at addr has failed, and had this duo_map_id(). */
+/*
+ * True if `id` is the duo_map_id() of the last peer at addr, and this peer has
+ * failed. The registry may still have the peer's record.
+ */
 static bool duo_map_failed(const struct duo_map *map, fi_addr_t addr,
 			   uint64_t id)
 {
@@ -244,9 +253,10 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 }
 
 /*
- * Looks up an address. If it is local, sets its peer index and path. Otherwise
- * makes the core used, because messages from it arrive over the core. Returns
- * FI_DUO_OK, or the reason why it is not local.
+ * Looks up an address. If the address is local, sets its peer index and path.
+ * Otherwise its messages arrive over the core, so polls of the endpoint's CQs
+ * include the core from now on (duo_ep_use_core()). Returns FI_DUO_OK, or the
+ * reason why the address is not local.
  */
 static enum fi_duo_reason
 duo_map_look_up(struct duo_ep *ep, fi_addr_t addr,
@@ -276,9 +286,11 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Removes the peer index of an address whose process has failed or cannot be
- * reached. The path becomes undecided, because another process may get the
- * address; in the provider near, where none ever does, core.
+ * Removes the peer index from the route of an address whose process has failed
+ * or cannot be reached. The path becomes undecided, because another process may
+ * get the address. In the provider near (carries_nothing), no other process
+ * ever gets the address, so the path becomes the core, over which operations
+ * fail.
  */
 static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr, bool exited)
 {
@@ -301,8 +313,9 @@ static void duo_map_unbind(struct duo_ep *ep, fi_addr_t addr, bool exited)
 }
 
 /*
- * Plans a further duo_map_scan() if map->failed is set, otherwise cancels a
- * planned one. The delay doubles each time, up to about 1 s.
+ * If map->failed is set, plans another duo_map_scan(). Otherwise cancels the
+ * planned scan, if there is one. The delay before the scan doubles with each
+ * scan that fails, up to about 1 s.
  */
 static void duo_map_plan(struct duo_ep *ep)
 {
@@ -325,10 +338,14 @@ void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited)
 
 	while ((addr = duo_map_other_addr(ep, index)) != FI_ADDR_UNSPEC)
 		duo_map_unbind(ep, addr, exited);
-	/* a scan looks up the addresses: another process may have them now */
+	/*
+	 * Another process may have the peer's addresses now. A scan must look
+	 * them up, even if the registry has not changed.
+	 */
 	ep->map->scanned = 0;
 	ep->map->failed = true;
-	ep->map->retry_after = 0; /* several failures do not double the delay */
+	/* failures of several peers must not double the delay of the scan */
+	ep->map->retry_after = 0;
 	duo_map_plan(ep);
 }
 
@@ -371,11 +388,17 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	reason = duo_map_look_up(ep, addr, names);
 	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
 		ep->map->scanned = 0;
-	/* a bad or unreadable record may be that of the peer with this index */
+	/*
+	 * If the record is bad or unreadable, it may be the record of the peer
+	 * whose index the route has. The route then keeps this index.
+	 */
 	if (reason != FI_DUO_OK && reason != FI_DUO_BAD_RECORD &&
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED);
-	/* a new process has the address of an exited one */
+	/*
+	 * If the lookup does not find the exited process any more, operations
+	 * must not fail any longer: the next send chooses the path again.
+	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.carries_nothing)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_UNDECIDED);
@@ -385,8 +408,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 {
 	/*
-	 * Each endpoint begins with another address: endpoints that start
-	 * together must not all connect to one peer at once.
+	 * Each endpoint begins with another address, so that endpoints that
+	 * start at the same time do not all connect to the same peer at once.
 	 */
 	size_t i, first = duo_registry_hash(ep->publication.peer_name,
 					    DUO_TRANSPORT_NAME_MAX) % count;
@@ -398,7 +421,10 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count)
 		duo_map_note(ep, addr[(first + i) % count], names);
 }
 
-/* True if the peer at addr exists, so that it still has the address. */
+/*
+ * True if addr has a peer index and this peer still exists. The peer then still
+ * has the address, so a scan need not look up the address.
+ */
 static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 {
 	uint64_t word = duo_route_load(ep->route, addr);
@@ -408,8 +434,9 @@ static bool duo_map_same(const struct duo_ep *ep, fi_addr_t addr)
 }
 
 /*
- * Includes the addresses of failed processes, because others may have them now,
- * and those with the path core: their processes may send over the local path.
+ * Also looks up the addresses of failed processes, because other processes may
+ * have them now. Also looks up the addresses with the path core, because their
+ * processes may nevertheless send to this endpoint over the local path.
  */
 void duo_map_scan(struct duo_ep *ep)
 {
@@ -430,9 +457,11 @@ void duo_map_scan(struct duo_ep *ep)
 		if (!duo_av_has(ep->av, addr) || duo_map_same(ep, addr))
 			continue;
 		/*
-		 * A planned scan, after a failure, is no reason to make the
-		 * core used. For addresses that were never local, an earlier
-		 * lookup has done so.
+		 * If an address is not local, duo_map_look_up() makes CQs poll
+		 * the core from now on. A scan that was planned after the
+		 * failure of a local peer must not have this effect. For an
+		 * address that was never local, an earlier duo_map_look_up()
+		 * has already had this effect.
 		 */
 		if (map->retry)
 			duo_map_connect(ep, addr, names);

@@ -2,10 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: the fi_addr of each peer index, and the reason for
- * each address that is not local. Each endpoint of an AV has its own map,
- * because an address is local only if both endpoints have space for one more
- * peer. Lock: the group's.
+ * The map of an endpoint: the fi_addr of each peer index, and for each address
+ * that is not local the reason. Each endpoint of an AV has its own map, because
+ * an address is local only if both endpoints have space for one more peer.
+ *
+ * Terms: The *local side* is the part of an endpoint that belongs to the local
+ * transport. A *confirmed source* is a peer that has sent over the local path.
+ *
+ * Lock: that of the endpoint's group (obj/group.h).
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
@@ -25,25 +29,29 @@ struct duo_map {
 	/* fi_addr, indexed by peer index; FI_ADDR_UNSPEC: none */
 	fi_addr_t addr_of_index[DUO_LOCAL_MAX];
 	/*
-	 * enum fi_duo_reason, indexed by fi_addr. After FI_DUO_EXITED,
-	 * operations to the address fail until a record shows another process
-	 * there, or the application inserts the address again after the record
-	 * has gone. In the provider near neither happens.
+	 * enum fi_duo_reason, indexed by fi_addr. While the reason is
+	 * FI_DUO_EXITED, operations to the address fail. The reason changes
+	 * - if the registry has the record of another process for the address
+	 * - if the application inserts the address again after the record of
+	 *   the exited process was removed
+	 *
+	 * In the provider near (carries_nothing) neither happens.
 	 */
 	uint8_t *reason;
 	/*
-	 * duo_map_id() of the last peer, indexed by fi_addr, and
-	 * DUO_MAP_CONFIRMED if this peer was a confirmed source and has exited.
-	 * 0 if the reason is FI_DUO_UNDECIDED.
+	 * duo_map_id() of the last peer, indexed by fi_addr. If this peer was a
+	 * confirmed source and its process has exited, also has the bit
+	 * DUO_MAP_CONFIRMED. 0 if the reason is FI_DUO_UNDECIDED.
 	 */
 	uint64_t *id;
 	/*
-	 * duo_registry_state() at the last duo_map_scan(); 0: the next call
-	 * scans even if the registry has not changed
+	 * duo_registry_state() at the last duo_map_scan(); 0: the next call of
+	 * duo_map_scan() looks up addresses even if the registry has not
+	 * changed
 	 */
 	uint64_t scanned;
 	bool no_order;	/* true: duo_map_no_order() has logged its warning */
-	/* a lookup or a peer has failed: another scan is necessary */
+	/* another scan is necessary, because a lookup or a peer has failed */
 	bool failed;
 	/* a scan is planned; group->pending counts it */
 	bool retry;
@@ -54,7 +62,7 @@ struct duo_map {
 
 /* Opens an empty map. Returns 0 or -FI_ENOMEM. */
 int duo_map_open(struct duo_ep *ep);
-/* Closes the map if it is open. The local side must already be closed. */
+/* Closes the map if it is open. The caller must first close the local side. */
 void duo_map_close(struct duo_ep *ep);
 
 /*
@@ -64,15 +72,17 @@ void duo_map_note_all(struct duo_ep *ep, const fi_addr_t *addr, size_t count);
 /* Removes an address from the map, and its route. */
 void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Chooses the path of an undecided address, at the first send. The address
- * stays undecided if its process has exited. Later only duo_map_use_core() and
- * another process at the address change the path.
+ * Chooses the path of an address whose path is undecided. The first send to the
+ * address calls this function. If the process of the address has exited, the
+ * path stays undecided. After the choice, the path changes only by
+ * duo_map_use_core(), or if the process of the address fails or is replaced.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Looks up each address without an existing peer, if the registry has changed
- * since the last scan. Must be called after the local side has been opened, and
- * after a message whose source has no fi_addr.
+ * If the registry has changed since the last scan, looks up each address except
+ * those whose peer still exists. The caller must call this function after
+ * it has opened the local side, and after a message has arrived whose source
+ * has no fi_addr.
  */
 void duo_map_scan(struct duo_ep *ep);
 /* True if a scan is planned, and its time has come. */
@@ -83,16 +93,16 @@ static inline bool duo_map_retry_due(const struct duo_map *map)
 /* Makes posted receives that name addr end in an error if its peer fails. */
 void duo_map_monitor(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Removes the routes to a failed peer, and plans a scan. exited: its process
- * has exited, so its addresses get the reason FI_DUO_EXITED.
+ * Removes the routes to a failed peer, and plans a scan. exited: the peer's
+ * process has exited. The peer's addresses then get the reason FI_DUO_EXITED.
  */
 void duo_map_peer_failed(struct duo_ep *ep, fi_addr_t index, bool exited);
-/* True if the process at addr, a confirmed source, has exited. */
+/* True if the process at addr was a confirmed source, and has exited. */
 bool duo_map_exited(const struct duo_ep *ep, fi_addr_t addr);
 /*
- * Makes the core carry all messages to this peer. Must precede the first
- * message over the local path, to keep the order. The peer's messages may still
- * take the local path.
+ * Makes the core carry all messages from this endpoint to the peer. Must be
+ * called before the first message over the local path, to keep the order of
+ * messages. The messages from the peer may still take the local path.
  */
 void duo_map_use_core(struct duo_ep *ep, fi_addr_t index);
 

@@ -44,6 +44,10 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	duo_unlock(&ep->group->lock);
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
-	/* with any other core, another thread has found a new process there */
+	/*
+	 * If the core can carry data, the only reason for a missing route is
+	 * FI_DUO_EXITED. The reason has changed since then, because another
+	 * thread has found another process at the address.
+	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

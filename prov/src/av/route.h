@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Chooses the path of each send. Cost: one load, but the first send to an
- * address takes the group's lock and looks it up in the registry.
+ * Chooses the path of each send. Cost: one load. Exception: the first send to
+ * an address takes the lock of the endpoint's group, and looks up the address
+ * in the registry.
  */
 #ifndef DUO_ROUTE_H
 #define DUO_ROUTE_H
@@ -54,13 +55,14 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
  * - -FI_EOPBADSTATE: the endpoint is not enabled
  * - -FI_EINVAL: the address is not in the AV
  * - -FI_ECONNRESET: the process of the address has exited
- * - -FI_EHOSTUNREACH: not local, and the core never carries data
+ * - -FI_EHOSTUNREACH: the address is not local, and the core carries no data
  * - -FI_EAGAIN: the address has a route again; the caller may retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 /*
- * Returns the route of an address, and chooses an undecided path. Takes the
- * group's lock. ep is NULL in the result if there is no route.
+ * Returns the route of an address. If the path is undecided, chooses it first,
+ * under the lock of the endpoint's group. In the result, ep is NULL if the
+ * address has no route.
  */
 struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr);
 /* Warns once that a call preceded fi_enable(). Returns -FI_EOPBADSTATE. */
@@ -85,7 +87,10 @@ static inline struct duo_route duo_route(struct duo_ep *ep, fi_addr_t addr)
 	return duo_route_slow(ep, addr);
 }
 
-/* True if addr still has the route `to`, read before the lock was taken. */
+/*
+ * True if addr still has the local route `to`, which the caller has read before
+ * it has taken the lock.
+ */
 static inline bool duo_route_still_local(const struct duo_ep *ep,
 					 fi_addr_t addr,
 					 const struct duo_route *to)

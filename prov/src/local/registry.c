@@ -68,7 +68,10 @@ int duo_record_locked(int fd)
 	return lock.l_type == F_UNLCK ? -ESRCH : 0;
 }
 
-/* The lock alone is not enough: a forked child may hold it, too. */
+/*
+ * Does not rely on the lock alone, because a forked child may still hold the
+ * lock after the owner has exited.
+ */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns)
 {
 	int ret = duo_record_locked(fd);
@@ -115,7 +118,7 @@ static int duo_record_read(int fd, struct duo_record *record)
 	return 0;
 }
 
-/* Logs an ignored file, but not the same file twice in a row. */
+/* Logs that a file is ignored, but does not log one file twice in a row. */
 static void duo_record_reject(int dir, const char *name, const char *why,
 			      const char *remedy)
 {
@@ -250,7 +253,7 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 	if (len > DUO_ADDR_MAX)
 		return -FI_ETOOSMALL;
 	if (duo_proc_ns(&pub->pid_ns))
-		return -FI_EOPNOTSUPP;	/* peers compare this id with theirs */
+		return -FI_EOPNOTSUPP;	/* peers need this id in the record */
 	pub->net_ns = per_net ? duo_proc_inode("/proc/self/ns/net") : 0;
 	duo_record_fill(&record, addr, len, pub);
 	duo_record_name(pub, addr, len, name);
@@ -268,7 +271,10 @@ int duo_registry_reserve(const char *base, const void *addr, size_t len,
 		ret = duo_pub_write(pub, &record);
 	if (ret)
 		duo_registry_withdraw(pub);
-	/* now pub->path is that of the other record, for the caller's log */
+	/*
+	 * If another record of the address exists, stores the path of that
+	 * record in pub->path, because the caller logs it.
+	 */
 	if (ret == -FI_EADDRINUSE)
 		duo_pub_cut_suffix(pub);
 	return ret;
@@ -304,8 +310,9 @@ void duo_registry_withdraw(struct duo_publication *pub)
 }
 
 /*
- * Converts a result of duo_record_check() to a reason. -EACCES and -EPERM:
- * /proc hides the process, but its lock shows that it is alive.
+ * Converts a result of duo_record_check() to a reason. If the result is -EACCES
+ * or -EPERM, /proc hides the process, but the lock of the process's record
+ * shows that the process is alive.
  */
 static enum fi_duo_reason duo_record_reason(int check)
 {
@@ -327,7 +334,7 @@ static enum fi_duo_reason duo_record_judge(int fd, const void *addr,
 					   const struct duo_publication *self)
 {
 	if (record->addr_len != len || memcmp(record->addr, addr, len))
-		/* the record has another address with the same hash */
+		/* this is the record of another address with the same hash */
 		return FI_DUO_NOT_REGISTERED;
 	if ((record->pid_ns != self->pid_ns && !self->any_pid_ns) ||
 	    record->net_ns != self->net_ns)

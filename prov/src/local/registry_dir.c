@@ -84,14 +84,20 @@ int duo_registry_lock(const char *base, enum duo_registry_lock_mode mode)
 	return ret;
 }
 
-/* Unlocks explicitly, because a forked child may have the descriptor, too. */
+/*
+ * Unlocks explicitly. close() alone would not release the lock while a forked
+ * child has the file descriptor, too.
+ */
 void duo_registry_unlock(int lock)
 {
 	flock(lock, LOCK_UN);
 	close(lock);
 }
 
-/* Stores the name of the file whose length is the count of endpoints. */
+/*
+ * Stores the name of the file whose length is the count of endpoints with this
+ * compat_id.
+ */
 static void duo_count_name(uint64_t compat_id, char *name)
 {
 	snprintf(name, DUO_COUNT_NAME, ".%016" PRIx64, compat_id);
@@ -140,7 +146,10 @@ static void duo_dir_clear(int dir)
 	closedir(stream);
 }
 
-/* Does nothing after a removal: the path may belong to a new directory. */
+/*
+ * If another process has already removed this directory, does nothing, because
+ * the path may belong to a new directory.
+ */
 void duo_registry_leave(int dir, const char *file)
 {
 	char path[DUO_PATH_MAX];
@@ -170,7 +179,12 @@ size_t duo_registry_count(int dir)
 	return count;
 }
 
-/* Returns 0 after a recent change: another may get the same coarse time. */
+/*
+ * The result is the directory's modification time. The kernel takes this time
+ * from a coarse clock, so two changes may get the same time. If a change was
+ * less than DUO_STATE_SETTLE_NS ago, a later change might not change the
+ * result. Returns 0 then.
+ */
 uint64_t duo_registry_state(int dir)
 {
 	uint64_t changed = duo_dir_changed(dir);

@@ -29,7 +29,10 @@
 #define DUO_DIR_PREFIX (sizeof("ofi_duo.") - 1 + DUO_DIR_DIGITS + 1)
 #define DUO_DIR_NAME (DUO_DIR_PREFIX + DUO_DIR_DIGITS + 1)
 
-/* The base directory. prefix: start of the names of this host's directories */
+/*
+ * The base directory, which has the directories of all users. prefix: the start
+ * of the names of this host's directories
+ */
 struct duo_base {
 	int fd;
 	char prefix[DUO_DIR_PREFIX + 1];
@@ -107,7 +110,10 @@ static int duo_dir_open(const struct duo_base *base, const char *name)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Opens a directory of duo_dirs_scan(). -ENOENT: removed, or not private. */
+/*
+ * Opens a directory that duo_dirs_scan() has found. Returns a file descriptor
+ * or -errno; -ENOENT: the directory was removed, or is not private.
+ */
 static int duo_dir_enter(const struct duo_base *base, const char *name)
 {
 	int fd = duo_dir_open(base, name);
@@ -120,8 +126,8 @@ static int duo_dir_enter(const struct duo_base *base, const char *name)
 }
 
 /*
- * Waits until the maker has finished or removed the directory. Removes it if
- * the maker has failed. Returns 0, -FI_ETIMEDOUT or -errno.
+ * Waits until the maker has finished or removed the directory. If the maker has
+ * failed, removes the directory. Returns 0, -FI_ETIMEDOUT or -errno.
  */
 static int duo_dir_await(const struct duo_base *base, const char *name)
 {
@@ -138,11 +144,13 @@ static int duo_dir_await(const struct duo_base *base, const char *name)
 }
 
 /*
- * Finishes the directory that this process has created and locked (fd). Removes
- * it instead if the user has a finished directory, or an unfinished one with a
- * lower name. Waits for unfinished ones with higher names, whose makers do not
- * wait for this one: no deadlock. Returns 0, also after such a removal;
- * -FI_EPERM if the file system has no owners or modes; or another error.
+ * Finishes the directory `name`, which this process has created, opened as fd
+ * and locked. If the user already has a finished directory, or an unfinished
+ * one with a lower name, removes `name` instead. While the user has an
+ * unfinished directory with a higher name, waits for the maker of that
+ * directory. This causes no deadlock, because that maker does not wait for
+ * `name`. Returns 0 if `name` was finished or removed, -FI_EPERM if the file
+ * system has no owners or modes, or another error.
  */
 static int duo_dir_contend(const struct duo_base *base, const char *name,
 			   int fd)
@@ -170,7 +178,8 @@ static int duo_dir_contend(const struct duo_base *base, const char *name,
 
 /*
  * Tries to create the user's directory. Returns 0 or an error. After 0, the
- * caller must scan again: this or another process may have succeeded.
+ * caller must scan again, because either this or another process may have
+ * finished a directory.
  */
 static int duo_dir_make(const struct duo_base *base)
 {
@@ -186,7 +195,9 @@ static int duo_dir_make(const struct duo_base *base)
 	fd = duo_dir_open(base, name);
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	/* another process may have locked or removed it in duo_dir_await() */
+	/*
+	 * in duo_dir_await(), another process may have locked or removed name
+	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
 	duo_registry_unlock(fd);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The registry's files and the directory's lock. Only for registry*.c. */
+/*
+ * The registry's files and the directory's lock. Only registry*.c may include
+ * this header.
+ */
 #ifndef DUO_REGISTRY_RECORD_H
 #define DUO_REGISTRY_RECORD_H
 
@@ -13,9 +16,9 @@
 #include "local/registry.h"
 
 /*
- * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno;
- * -FI_ETIMEDOUT: other processes have held the lock for 60 s, or for 3 s in
- * which no name was added or removed.
+ * Locks a directory with LOCK_SH or LOCK_EX. Returns 0 or -errno. Returns
+ * -FI_ETIMEDOUT if other processes have held the lock for 60 s, or have held it
+ * for 3 s in which no file of the directory was added or removed.
  */
 int duo_dir_lock(int fd, int operation);
 /* True if the directory was removed after it was opened. */
@@ -33,7 +36,7 @@ struct duo_record {
 	int32_t pid;
 	uint64_t pid_ns;	/* duo_proc_ns() of the owner */
 	uint64_t net_ns;	/* duo_publication.net_ns of the owner */
-	uint64_t compat_id;	/* must be equal at both ends */
+	uint64_t compat_id;	/* duo_publication.compat_id of the owner */
 	uint64_t start;		/* duo_proc_start() of the owner; 0: unknown */
 	uint64_t addr_len;	/* length of addr, bytes */
 	uint8_t addr[DUO_ADDR_MAX];
@@ -44,29 +47,31 @@ struct duo_record {
 static_assert(sizeof(struct duo_record) == 392, "on-disk layout");
 
 /*
- * Opens and reads a record. Returns its file descriptor or an error. Logged,
- * but not twice in a row for one file:
- * - -FI_EINVAL: malformed, another user's, or not accessible
- * - -EMFILE, -ENFILE, -ENOMEM: temporary
+ * Opens and reads a record. Returns its file descriptor or an error. Logs these
+ * errors, but not twice in a row for one file:
+ * - -FI_EINVAL: the file is malformed, is another user's, or is not accessible
+ * - -EMFILE, -ENFILE, -ENOMEM: this process temporarily cannot open the file
  *
- * Not logged:
- * - -FI_ENOENT: no record
- * - -FI_ENODATA: not written yet
- * - -FI_EPROTO: another version
+ * Does not log these errors:
+ * - -FI_ENOENT: there is no record
+ * - -FI_ENODATA: the owner has not written the record yet
+ * - -FI_EPROTO: the record has another version
  */
 int duo_record_open(int dir, const char *name, struct duo_record *record);
-/* Returns the part of a file name after the hash; NULL: no hash. */
+/* Returns the part of a file name after the hash; NULL: it has no hash. */
 const char *duo_record_suffix(const char *name);
 /* True if fd is a regular file of this user. Stores its status in *st. */
 bool duo_record_ours(int fd, struct stat *st);
 /*
- * Returns 0 if the owner of the record is alive, as its lock shows, -ESRCH if
- * the owner has failed, or another error.
+ * Tests the lock of the record that is open as fd. Returns 0 if the record is
+ * locked, which shows that its owner is alive, -ESRCH if it is not locked
+ * because the owner has failed, or another error.
  */
 int duo_record_locked(int fd);
 /*
- * Does the same. If the owner is in pid_ns, the pid namespace of this process,
- * also tests whether the owner's process exists.
+ * Tests the lock by duo_record_locked(). If the owner is in pid_ns, the pid
+ * namespace of this process, also tests whether the owner's process exists.
+ * Returns 0 if the owner is alive, -ESRCH if it has failed, or another error.
  */
 int duo_record_check(int fd, const struct duo_record *record, uint64_t pid_ns);
 

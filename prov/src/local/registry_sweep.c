@@ -20,7 +20,10 @@
 
 #define DUO_SWEEP_INTERVAL_S 1
 
-/* Removes an unreadable record if it is not locked: its owner has failed. */
+/*
+ * Removes an unreadable record if it is not locked, which shows that its owner
+ * has failed.
+ */
 static void duo_record_sweep_unread(int dir, const char *name)
 {
 	struct stat st;
@@ -34,7 +37,10 @@ static void duo_record_sweep_unread(int dir, const char *name)
 	close(fd);
 }
 
-/* Removes the record if its owner has failed. Returns 1 if it may be alive. */
+/*
+ * Removes a record if its owner has failed. Returns 1 if the record is readable
+ * and its owner may be alive, else 0.
+ */
 static size_t duo_record_sweep(int dir, const char *name, uint64_t pid_ns,
 			       const struct duo_transport *const *peers)
 {
@@ -91,9 +97,9 @@ size_t duo_registry_sweep(int dir, const struct duo_transport *const *peers)
 }
 
 /*
- * True if the last sweep was more than DUO_SWEEP_INTERVAL_S ago. A sweep stores
- * its time as the directory's access time. Reads of the directory may also
- * update this time, and so delay the next sweep.
+ * True if the last sweep was more than DUO_SWEEP_INTERVAL_S seconds ago. A
+ * sweep stores its time as the directory's access time. Reads of the directory
+ * may also update this time, and so delay the next sweep.
  */
 static bool duo_sweep_due(int dir)
 {
