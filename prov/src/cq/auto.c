@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The thread of FI_PROGRESS_AUTO. Each of its polls takes the domain's lock. */
+/*
+ * The thread that polls for the application if the domain has FI_PROGRESS_AUTO.
+ * The thread takes the domain's lock for each poll.
+ */
 
 #include <poll.h>
 #include <unistd.h>
@@ -15,7 +18,7 @@
 #include "obj/fabric.h"
 
 #define DUO_AUTO_MS 10	/* interval between two polls, ms */
-/* interval between attempts to get the domain's lock, ms */
+/* interval between two attempts to take the domain's lock, ms */
 #define DUO_AUTO_RETRY_MS 1
 
 /* domains with a progress thread; the mutex protects the list */
@@ -24,8 +27,9 @@ static LIST_HEAD(, duo_domain) duo_auto_domains =
 	LIST_HEAD_INITIALIZER(duo_auto_domains);
 
 /*
- * Resets list and mutex in a forked child. The child has none of the parent's
- * threads, one of which may have held the mutex.
+ * Resets the list and the mutex in the child after fork(). The child has none
+ * of the parent's threads. If one of these threads held the mutex at the
+ * fork(), no thread of the child would ever release it.
  */
 static void duo_auto_forked(void)
 {
@@ -51,8 +55,8 @@ static void duo_auto_poll(struct duo_domain *domain)
 
 /*
  * Polls until progress.stop is set. Never waits for the domain's lock, to avoid
- * a deadlock: a thread that holds the lock may call exit(), and then waits for
- * this thread in duo_auto_unload().
+ * a deadlock: a thread may call exit() while it holds the domain's lock. That
+ * thread then waits in duo_auto_unload() until this thread has ended.
  */
 static void *duo_auto_run(void *arg)
 {
@@ -111,7 +115,10 @@ static void duo_auto_join(struct duo_domain *domain)
 
 void duo_auto_stop(struct duo_domain *domain)
 {
-	/* 0: no thread was started; the parent's pid: this is a forked child */
+	/*
+	 * progress.pid is 0 if no thread was started. In a child after fork()
+	 * it is the pid of the parent, which has the thread.
+	 */
 	if (domain->progress.pid != getpid())
 		return;
 	pthread_mutex_lock(&duo_auto_lock);
@@ -120,9 +127,9 @@ void duo_auto_stop(struct duo_domain *domain)
 }
 
 /*
- * Ends all threads when the process exits or unloads this module. Until then
- * they may use the core: libfabric's destructors run later, because this module
- * depends on libfabric.
+ * Ends the threads of all domains when the process exits or unloads this
+ * module. The threads may use the core until then. libfabric's destructors run
+ * after this function, because this module depends on libfabric.
  */
 __attribute__((destructor)) static void duo_auto_unload(void)
 {

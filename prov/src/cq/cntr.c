@@ -15,9 +15,11 @@
 #include "transport/transport.h"
 
 /*
- * Returns the number of successful receives and sends that the endpoint counts
- * for this binding, or of failed ones if `err` is true. Other objects count the
- * other operations: docs/completions.md, "Counters".
+ * Returns the number of successful operations that the endpoint counts for this
+ * binding; if `err` is true, the number of failed ones. The endpoint counts
+ * receives over both paths, and sends over near. The core's counter counts the
+ * other operations over the core. cntr->own[] counts RMA, atomics and remote
+ * accesses over near, and sends over shm. Why: docs/completions.md, "Counters".
  */
 static uint64_t duo_cntr_bind_sum(const struct duo_cntr_bind *bind, bool err)
 {
@@ -47,8 +49,9 @@ static uint64_t duo_cntr_sum(const struct duo_cntr *cntr, bool err)
 }
 
 /*
- * Reads the core's counter, if it was ever bound: with FI_THREAD_COMPLETION,
- * tcp crashes if an unbound counter is read.
+ * Reads the core's counter. Does nothing if the core's counter was never bound
+ * to an endpoint: with FI_THREAD_COMPLETION, tcp crashes if an unbound counter
+ * is read.
  */
 static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 {
@@ -60,8 +63,11 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 }
 
 /*
- * True if this poll must read the core's counter, which polls the core. This is
- * at least every core_poll_interval-th poll.
+ * True if this poll of the counter must read the core's counter, which also
+ * polls the core. This is so if
+ * - no endpoint is bound to the counter
+ * - a bound endpoint has no CQ for sends, or this CQ would poll the core now
+ * - otherwise: in every duo_params.core_poll_interval-th of these polls
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {
@@ -107,7 +113,7 @@ static uint64_t duo_cntr_get(struct fid_cntr *cntr_fid, bool err)
 	return value;
 }
 
-/* Returns the number of errors at the last poll. Does not poll. */
+/* Returns the number of errors that earlier polls have found. Does not poll. */
 static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 {
 	uint64_t value;
@@ -118,7 +124,10 @@ static uint64_t duo_cntr_known_bad(struct duo_cntr *cntr)
 	return value;
 }
 
-/* Adds `value` to the counter's successes or errors. set: replaces them. */
+/*
+ * Adds `value` to the counter's number of successes, or to its number of errors
+ * if `err` is true. If `set` is true, sets this number to `value` instead.
+ */
 static int duo_cntr_put(struct fid_cntr *cntr_fid, uint64_t value, bool err,
 			bool set)
 {
@@ -162,7 +171,10 @@ static int duo_cntr_seterr(struct fid_cntr *cntr, uint64_t value)
 	return duo_cntr_put(cntr, value, true, true);
 }
 
-/* Posts all deferred receives: during a sleep, no poll posts them. */
+/*
+ * Posts all deferred receives to the core. While the thread sleeps, it does not
+ * poll, so no poll posts them.
+ */
 static void duo_cntr_before_sleep(const struct duo_cntr *cntr)
 {
 	const struct duo_cntr_bind *bind;
@@ -336,8 +348,10 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
 }
 
 /*
- * Binds the core's counter to the core's endpoint. Not for receives of
- * messages, because the core would count recalled receives as errors.
+ * Binds the core's counter to the core's endpoint. If the endpoint can receive
+ * messages, the core's counter does not count receives: ofi_duo recalls some
+ * receives from the core by fi_cancel(), and the core would count each of them
+ * as an error. The endpoint's own counts replace these: duo_cntr_bind_sum().
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {
@@ -357,8 +371,9 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter on both paths. Neither step can be undone. The binding at
- * the core comes first, because it is more likely to fail.
+ * Binds the counter's objects on both paths to the endpoint's objects. Neither
+ * binding can be undone. The one at the core comes first, because it is more
+ * likely to fail: if it fails, nothing is bound.
  */
 static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
 {
@@ -390,7 +405,10 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 	/* an endpoint has at most one counter per kind of operation */
 	if (duo_cntr_counts(ep, bind->flags))
 		return -FI_EINVAL;
-	/* a read of the counter takes no lock but the domain's */
+	/*
+	 * A read of the counter polls the endpoint's CQs, but takes only the
+	 * domain's lock. So these CQs must be in the domain's group.
+	 */
 	if (ep->rx_cq)
 		ret = duo_cq_join(ep->rx_cq);
 	if (!ret && ep->tx_cq)

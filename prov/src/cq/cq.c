@@ -17,13 +17,17 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-#define DUO_RING_READS 128	/* maximum of cq->ring_every */
-/* ms; if the last such poll is older, cq->ring_every starts at 1 again */
+#define DUO_RING_READS 128	/* maximum of cq->ring_every, reads */
+/*
+ * ms: if the last duo_cq_ring_poll() was at least this time ago, the next one
+ * sets cq->ring_every to 1 again
+ */
 #define DUO_RING_SLOW 100
 
 /*
- * Polls although cq->ring has entries, and computes when the next such poll is
- * due: docs/completions.md, "Reads that poll although the ring has entries".
+ * Polls in a read for which cq->ring already has entries, and computes the
+ * number of reads until the next poll of this kind. Why: docs/completions.md,
+ * "Reads that poll although the ring has entries".
  */
 DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 {
@@ -38,7 +42,10 @@ DUO_NOINLINE void duo_cq_ring_poll(struct duo_cq *cq)
 	duo_cq_progress(cq);
 }
 
-/* Updates cq->attention. Must follow each removal of an entry or error. */
+/*
+ * Must be called after each removal of an entry from cq->ring, or of an error
+ * from cq->errs. If both are empty now, the next read may take the fast path.
+ */
 static inline void duo_cq_entry_read(struct duo_cq *cq)
 {
 	if (!duo_ring_empty(&cq->ring) || !duo_err_none(&cq->errs))
@@ -62,9 +69,9 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Reads the entries of cq->ring that precede the first error. Releases the
- * group's lock. Returns the number of entries; -FI_EAVAIL: an error precedes
- * all entries.
+ * Moves entries of cq->ring that precede the first error to buf, at most
+ * `count`. Releases the group's lock. Returns the number of entries;
+ * -FI_EAVAIL: the application must read an error first (fi_cq_readerr).
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)
@@ -129,7 +136,11 @@ ssize_t duo_cq_readerr(struct fid_cq *cq_fid, struct fi_cq_err_entry *entry,
 	return ret;
 }
 
-/* Returns a text for prov_errno, which must be from the last error read. */
+/*
+ * Returns a text for prov_errno. prov_errno must be that of the last error that
+ * duo_cq_readerr() has returned, because cq->err_path has the path of only this
+ * error.
+ */
 const char *duo_cq_strerror(struct fid_cq *cq_fid, int prov_errno,
 			    const void *err_data, char *buf, size_t len)
 {
@@ -162,8 +173,9 @@ static void duo_cq_free(struct duo_cq *cq)
 }
 
 /*
- * Takes only the domain's lock: no endpoint uses the CQ. With the locks of all
- * CQs, closing n CQs would take time in proportion to the square of n.
+ * Takes only the domain's lock. This is sufficient, because no endpoint uses
+ * the CQ. If each close took the locks of all CQs, closing n CQs would take
+ * time in proportion to the square of n.
  */
 static int duo_cq_close(struct fid *fid)
 {
@@ -195,8 +207,9 @@ static struct fi_ops duo_cq_fi_ops = {
 };
 
 /*
- * Opens the core's CQ. If core_signals is set, tries to open it with a wait
- * object; if this fails, opens it without one and clears core_signals.
+ * Opens the core's CQ. If core_signals is set, first tries to open it with a
+ * wait object. If core_signals is not set, or the first attempt fails, opens
+ * the core's CQ without a wait object, and clears core_signals.
  */
 static int duo_cq_open_core(struct duo_cq *cq, struct fi_cq_attr *attr)
 {

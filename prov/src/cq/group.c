@@ -6,10 +6,14 @@
 #include "transport/transport.h"
 
 /*
- * Sets cq_fid.ops to the table of calls for the mode of the group's lock. Does
- * not store an equal value, because other threads may be reading ops. No other
- * thread reads ops when it changes: the CQ is new, or was in a group with a
- * single lock, whose calls the application serializes.
+ * Sets cq_fid.ops to the table of calls for the mode of the group's lock.
+ *
+ * libfabric reads cq_fid.ops without a lock. If the table does not change,
+ * other threads may be reading cq_fid.ops now, so this function then stores
+ * nothing. If the table changes, no other thread is reading cq_fid.ops, for one
+ * of two reasons. The CQ is new. Or the CQ comes from a group with a single
+ * lock: the application then uses the CQ and its endpoints from one thread at a
+ * time (FI_THREAD_COMPLETION).
  */
 static void duo_cq_calls(struct duo_cq *cq)
 {
@@ -23,7 +27,11 @@ static void duo_cq_calls(struct duo_cq *cq)
 		cq->cq_fid.ops = ops[duo_lock_mode(&cq->group->lock)];
 }
 
-/* True if each CQ of the domain may have its own group, with its own lock. */
+/*
+ * True if each CQ of the domain may have its own group, with its own lock.
+ * False if the domain has no locks, has device memory, has the thread of
+ * FI_PROGRESS_AUTO, or uses libfabric's shm.
+ */
 static bool duo_domain_splits(const struct duo_domain *domain)
 {
 	return domain->group.lock.on && !domain->device &&

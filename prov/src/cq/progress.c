@@ -17,9 +17,12 @@
 #include "transport/transport.h"
 #include "rx/arrive.h"
 
-/* number of polls without a local event, after which local polls are rare */
+/*
+ * While the core has work (duo_cq_core_busy()), and more than DUO_LOCAL_IDLE
+ * polls of the CQ in a row have found no event of the local transport, only
+ * every DUO_LOCAL_INTERVAL-th poll of the CQ polls the local transport.
+ */
 #define DUO_LOCAL_IDLE 1024
-/* interval of rare local polls: in every 8th poll of the CQ */
 #define DUO_LOCAL_INTERVAL 8
 #define DUO_OVERSUB_MS 200	/* ms between checks for oversubscribed CPUs */
 
@@ -31,7 +34,12 @@ DUO_NOINLINE void duo_cq_resolve(struct duo_cq *cq)
 		duo_arrival_resolve(ep);
 }
 
-/* True if an endpoint's AV is empty: any process may then use the core. */
+/*
+ * True if an endpoint of the CQ has no address in its AV. Any process may then
+ * send to this endpoint over the core, and ofi_duo has no address by which it
+ * could find out that the process is local. Polls must therefore include the
+ * core, although ofi_duo expects no message there.
+ */
 static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -42,7 +50,11 @@ static bool duo_cq_has_no_peer(const struct duo_cq *cq)
 	return false;
 }
 
-/* True if this poll must poll the core. Reduces the core poll budget by 1. */
+/*
+ * True if this poll of the CQ must poll the core. If the core poll budget is
+ * not used up, subtracts 1 from it. If the poll of the core is due, resets
+ * core_skip, even if the core is unused and is therefore not polled.
+ */
 DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 {
 	uint32_t budget = atomic_load_explicit(&cq->core_poll_budget,
@@ -58,13 +70,17 @@ DUO_INLINE bool duo_cq_core_due(struct duo_cq *cq)
 	return budget || !duo_cq_core_unused(cq) || duo_cq_has_no_peer(cq);
 }
 
+/* True if this poll of the CQ must poll the local transport. */
 DUO_INLINE bool duo_cq_local_due(const struct duo_cq *cq)
 {
 	return cq->local_idle <= DUO_LOCAL_IDLE || !duo_cq_core_busy(cq) ||
 	       !(cq->local_idle % DUO_LOCAL_INTERVAL);
 }
 
-/* Counts the fast-path reads since duo_cq_grant() as polls of CQ and ports. */
+/*
+ * Counts the fast-path reads since duo_cq_grant(), cq->granted, as polls of the
+ * CQ and of its endpoints' near ports. The fast path itself counts neither.
+ */
 DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 {
 	const struct duo_ep *ep;
@@ -76,9 +92,10 @@ DUO_NOINLINE void duo_cq_charge(struct duo_cq *cq)
 }
 
 /*
- * Sets cq->left to the number of reads that may take the fast path before a
- * poll of the core or a port's tick is due. The next read after these must call
- * duo_cq_progress().
+ * Sets cq->left to the number of reads that may take the fast path. The next
+ * read after these must call duo_cq_progress(), because then a poll of the core
+ * is due, or the tick of a near port. The tick is periodic work of a port, such
+ * as reading the clock (near_port_tick()).
  */
 DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 {
@@ -91,8 +108,9 @@ DUO_NOINLINE void duo_cq_grant(struct duo_cq *cq)
 }
 
 /*
- * Polls each path if its poll is due. If cq->left is not 0, this poll counts as
- * one of the fast-path reads that duo_cq_grant() has permitted.
+ * Polls the local transport and the core, each if its poll is due. If cq->left
+ * is not 0, this poll uses up one of the fast-path reads that duo_cq_grant()
+ * has permitted.
  */
 void duo_cq_progress(struct duo_cq *cq)
 {
@@ -136,8 +154,11 @@ void duo_ep_progress(const struct duo_ep *ep)
 }
 
 /*
- * True if CPUs are oversubscribed for an endpoint with a local side. Endpoints
- * without one use the core alone, which does not yield either.
+ * True if CPUs are oversubscribed: more processes have to run than there are
+ * CPUs for them. Checks only endpoints that have an endpoint of the local
+ * transport. Without such endpoints, only the core carries messages to this CQ.
+ * A read of the CQ then never yields the CPU, because a read of the core's own
+ * CQ would not yield it either.
  */
 static bool duo_cq_check_oversub(const struct duo_cq *cq)
 {
@@ -154,7 +175,10 @@ static bool duo_cq_check_oversub(const struct duo_cq *cq)
 	return false;
 }
 
-/* Returns the result of the last check, at most DUO_OVERSUB_MS old. */
+/*
+ * Returns the result of the last duo_cq_check_oversub(). Calls it again if this
+ * result is DUO_OVERSUB_MS old.
+ */
 static bool duo_cq_oversubscribed(struct duo_cq *cq)
 {
 	uint64_t now = duo_clock_coarse_ms();

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of fi_cq_read(): docs/objects.md, "Fast paths". Functions of
- * the slow path have the arguments of their callers. The compiler then makes
- * tail calls, and a read that finds nothing saves no registers.
+ * The fast path of fi_cq_read(): docs/objects.md, "Fast paths". It only polls
+ * near's rings. Functions of the slow path have the same arguments as the
+ * fast-path functions that call them. The compiler can then make tail calls, so
+ * a read that finds nothing saves no registers.
  */
 
 #include <rdma/fi_errno.h>
@@ -19,7 +20,7 @@
 #define DUO_NAME(name) name
 #endif
 
-/* Waits for the group's lock, and continues on the slow path. */
+/* Another thread holds the lock: waits for it, and takes the slow path. */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_later(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
@@ -32,7 +33,10 @@ DUO_INLINE ssize_t duo_cq_read_over(struct duo_cq *cq, ssize_t ret)
 	return duo_lock_end(&cq->group->lock, DUO_LOCKED, ret);
 }
 
-/* Polls active rings from *at on (NULL: none). Returns the number of events. */
+/*
+ * Polls the port's active rings that have messages, beginning with the ring at
+ * *at. If `at` is NULL, polls none. Returns the number of events.
+ */
 DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 				     struct near_rx_ring *const *at)
 {
@@ -48,8 +52,9 @@ DUO_INLINE uint32_t duo_cq_read_port(struct near_port *port,
 }
 
 /*
- * Polls the active rings of ep's port from *ring on; ring is NULL: all of them.
- * Then polls those of the endpoints that follow ep in the CQ. Completions go to
+ * Polls the active rings of ep's port, beginning with the ring at *ring. If
+ * `ring` is NULL, polls all active rings of this port. Then polls all active
+ * rings of the endpoints that follow ep in the CQ. Writes completions to
  * cq->sink. Releases the group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
@@ -76,9 +81,10 @@ duo_cq_read_rings(struct duo_cq *cq, const struct duo_ep *ep,
 }
 
 /*
- * Completes a read that has found a message in *ring. If the first posted
- * receive matches, writes the completion to buf. Then polls the other active
- * rings. Releases the group's lock. Returns the result of fi_cq_read().
+ * Completes a read that has found a message in the ring at *ring. If the first
+ * posted receive matches this message, delivers the message, and writes the
+ * completion to buf. Then polls the remaining active rings. Releases the
+ * group's lock. Returns the result of fi_cq_read().
  */
 static __attribute__((noinline)) ssize_t
 duo_cq_read_found(struct duo_cq *cq, void *buf, size_t count, fi_addr_t *src,

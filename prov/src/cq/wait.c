@@ -20,20 +20,27 @@
 #include "obj/forward.h"
 #include "transport/transport.h"
 
-/* longest sleep, ms: a peer that closes its port may fail to wake the thread */
+/*
+ * longest sleep, ms. A sleeping thread must poll from time to time, because a
+ * local peer that closes its port may be unable to wake the thread.
+ */
 #define DUO_SLEEP_MS 1000
 #define DUO_SHORT_SLEEP_NS 50000
 
-/* True if the domain has no local transport, or one that can wake a thread. */
+/*
+ * True if no poll of the local transport is necessary during a sleep: the
+ * domain has no local transport, or its local transport can wake a thread.
+ */
 static bool duo_domain_peer_signals(const struct duo_domain *domain)
 {
 	return !domain->peer || domain->peer->arm;
 }
 
 /*
- * Opens the wait object. It has file descriptors with FI_WAIT_FD, and with
- * FI_WAIT_UNSPEC if the local transport can wake a thread. Without them,
- * blocking reads poll between short sleeps.
+ * Opens the CQ's wait object. The wait object has file descriptors if wait_obj
+ * is FI_WAIT_FD, or if wait_obj is FI_WAIT_UNSPEC and the local transport can
+ * wake a thread. If the wait object has no file descriptors, blocking reads
+ * poll, and sleep for a short time between two polls.
  */
 int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 {
@@ -41,7 +48,11 @@ int duo_cq_wait_open(struct duo_cq *cq, enum fi_wait_obj wait_obj)
 	bool wanted = wait_obj == FI_WAIT_FD ||
 		      (wait_obj == FI_WAIT_UNSPEC && signals);
 
-	/* the core of the provider near has no events that must wake threads */
+	/*
+	 * The core of the provider near never has an event. So the wait object
+	 * needs no timer in place of wakeups by this core: core_signals is
+	 * true, and duo_cq_wait_timer() adds no timer.
+	 */
 	cq->core_signals = (wanted && signals) ||
 			   cq->domain->fabric->traits.carries_nothing;
 	return duo_waiter_open(&cq->waiter, wait_obj, wanted);
@@ -52,7 +63,7 @@ int duo_cq_wait_core(struct duo_cq *cq)
 	int fd, ret = fi_control(&cq->path_cq[FI_DUO_CORE]->fid, FI_GETWAIT,
 				 &fd);
 
-	/* the core of the provider near has no file descriptor: -1 */
+	/* fd is -1: the core of the provider near has no file descriptor */
 	return ret || fd < 0 ? ret : duo_waiter_add(&cq->waiter, fd);
 }
 
@@ -68,7 +79,10 @@ int duo_cq_wait_timer(struct duo_cq *cq)
 	return duo_waiter_add_timer(&cq->waiter);
 }
 
-/* Ends a blocking read. Any thread may call this, with or without a lock. */
+/*
+ * Makes a blocking read return -FI_EAGAIN. Any thread may call this function,
+ * whether or not it holds a lock.
+ */
 int duo_cq_signal(struct fid_cq *cq_fid)
 {
 	struct duo_cq *cq = duo_cq_of(cq_fid);
@@ -90,9 +104,11 @@ int duo_cq_before_sleep(struct duo_cq *cq)
 }
 
 /*
- * Arms all sources of the CQ's wait object. Needs the group's lock. Returns 0
- * or an error; -FI_EAGAIN: there are events, or operations that only polls
- * continue. After an error, the next polls poll both paths.
+ * Arms the local transport and the core, so that the next event makes the CQ's
+ * wait object readable. The caller must hold the group's lock. Returns 0 or an
+ * error. -FI_EAGAIN: there are events already, or pending operations that only
+ * polls continue. After an error, makes the next polls of the CQ poll both
+ * paths.
  */
 static int duo_cq_arm(struct duo_cq *cq)
 {
@@ -119,6 +135,12 @@ static int duo_cq_arm(struct duo_cq *cq)
 	return ret;
 }
 
+/*
+ * Ends a sleep: clears the wait object, and calls the local transport's
+ * woken(). If an event has disarmed the local transport of an endpoint, wakes
+ * the threads that sleep on the endpoint's CQs: they must arm it again, because
+ * no further event would wake them.
+ */
 static void duo_cq_woken(struct duo_cq *cq)
 {
 	struct duo_ep *ep;
@@ -132,6 +154,10 @@ static void duo_cq_woken(struct duo_cq *cq)
 			duo_ep_wake_sleepers(ep);
 }
 
+/*
+ * True if the CQ has an entry or an error for the next read, or if a thread has
+ * called fi_cq_signal() since the last blocking read or fi_trywait().
+ */
 static bool duo_cq_due(struct duo_cq *cq)
 {
 	return !duo_ring_empty(&cq->ring) ||
@@ -139,10 +165,11 @@ static bool duo_cq_due(struct duo_cq *cq)
 }
 
 /*
- * Prepares a sleep of this thread, or of the application (fi_trywait()):
- * docs/completions.md, "Sleeping". Returns 0 or an error; -FI_EAGAIN: the
- * thread must read the CQ. After an error, the wait object stays readable, so
- * that it also wakes the other threads.
+ * Prepares a sleep, either in a blocking read or of the application after
+ * fi_trywait(): docs/completions.md, "Sleeping". Returns 0 or an error.
+ * -FI_EAGAIN: the thread must not sleep, but read the CQ. After an error, the
+ * wait object is still readable, so that other threads that sleep on it wake,
+ * and read the entries that this thread leaves in the CQ.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {
@@ -168,7 +195,10 @@ static void duo_waiter_poll(const struct duo_waiter *waiter,
 			    const struct duo_blocking *call)
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
-	/* rounded up, to avoid spinning at the end */
+	/*
+	 * ms, rounded up: if it were rounded down to 0, the caller would call
+	 * poll(2) without a sleep until the timeout has passed
+	 */
 	int left = call->timeout - (int) (call->waited / 1000000);
 
 	poll(&fd, 1, call->timeout >= 0 && left < DUO_SLEEP_MS ?
@@ -185,7 +215,10 @@ void duo_waiter_pause(const struct duo_waiter *waiter)
 		nanosleep(&time, NULL);
 }
 
-/* Sleeps until an event, or for a short time if events cannot wake threads. */
+/*
+ * Sleeps until an event makes the wait object readable. If a source of events
+ * cannot wake the thread, makes a short sleep instead.
+ */
 static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 {
 	int ret = -FI_ENOSYS;
@@ -198,9 +231,9 @@ static void duo_cq_sleep(struct duo_cq *cq, struct duo_blocking *call)
 		ret = duo_cq_fall_asleep(cq);
 	}
 	/*
-	 * Returns at once after the first -FI_EAGAIN in a row, and makes a
-	 * short sleep after each further one: near probably has unfinished
-	 * operations, which only polls continue.
+	 * After the first -FI_EAGAIN the caller polls again at once. After each
+	 * further -FI_EAGAIN in a row, the thread makes a short sleep: near
+	 * then probably has unfinished operations, which only polls continue.
 	 */
 	if (!ret) {
 		call->tries = 0;
@@ -248,8 +281,10 @@ static int duo_cq_trywait(struct duo_cq *cq)
 }
 
 /*
- * Executes fi_trywait() for one object. If the application has opened the
- * object at the core, without ofi_duo, calls the core's fi_trywait().
+ * Executes fi_trywait() for one object. CQs and counters of ofi_duo have the
+ * function duo_core_ops_open(). An object with another function is the core's
+ * own, such as an EQ, which ofi_duo opens at the core. For such an object, this
+ * function calls the core's fi_trywait().
  */
 static int duo_trywait_one(struct duo_fabric *fabric, struct fid *fid)
 {

@@ -11,13 +11,16 @@
 #include "base/proc.h"
 #include "obj/waiter.h"
 
-#define DUO_SPIN_NS 50000 /* time of polling before the first sleep, ns */
+/* time for which a blocking call polls before its first sleep, ns */
+#define DUO_SPIN_NS 50000
 
 struct duo_blocking {
 	uint64_t start;		/* time of the call, ns */
-	uint64_t waited; /* time since `start` at duo_blocking_over(), ns */
+	/* time from `start` to the last duo_blocking_over(), ns */
+	uint64_t waited;
 	int timeout;		/* ms; negative: no timeout */
-	int tries; /* failed attempts to sleep (-FI_EAGAIN) in a row */
+	/* attempts to sleep in a row that have failed with -FI_EAGAIN */
+	int tries;
 };
 
 static inline struct duo_blocking duo_blocking_begin(int timeout)
@@ -39,7 +42,10 @@ static inline bool duo_blocking_sleeps(const struct duo_blocking *call)
 	return call->waited >= DUO_SPIN_NS;
 }
 
-/* Makes a short sleep; with FI_WAIT_YIELD, yields the CPU instead. */
+/*
+ * Sleeps for 50 us. If the wait object is FI_WAIT_YIELD, yields the CPU
+ * instead.
+ */
 void duo_waiter_pause(const struct duo_waiter *waiter);
 
 #endif /* DUO_CQ_WAIT_H */
