@@ -16,6 +16,7 @@ void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index)
 	duo_lazy_unblock(ep);
 }
 
+/* Makes the new message rx unresolved. Polls then try to match it. */
 static void duo_arrival_hold(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_UNRESOLVED);
@@ -77,7 +78,11 @@ void duo_arrival_unlink(struct duo_rx *rx)
 	}
 }
 
-/* True if the source of rx has got an fi_addr, or had the fi_addr `gone`. */
+/*
+ * rx is an unexpected message. True if its sender had no fi_addr and has one
+ * now, or if the fi_addr of its sender is `gone`, which the application has
+ * removed.
+ */
 static bool duo_arrival_changed(const struct duo_rx *rx, fi_addr_t gone)
 {
 	return rx->addr == FI_ADDR_UNSPEC ?
@@ -85,7 +90,11 @@ static bool duo_arrival_changed(const struct duo_rx *rx, fi_addr_t gone)
 	       rx->addr == gone;
 }
 
-/* Inserts the messages before those in ep->rx.unresolved, which are later. */
+/*
+ * Inserts the messages at the head of ep->rx.unresolved. If this list already
+ * has messages of one of their senders, these have arrived later: a message is
+ * matched or becomes unexpected only while the list has no earlier message.
+ */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 {
 	struct duo_rx_list found = TAILQ_HEAD_INITIALIZER(found);
@@ -133,7 +142,11 @@ bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx)
 	return !ret;
 }
 
-/* Starts to receive msg into the first receive that matches. False: none. */
+/*
+ * Starts to receive the unresolved message msg into the first posted receive
+ * that matches. False: no receive matches, or each one that matched has ended
+ * with FI_ENOMEM.
+ */
 static bool duo_arrival_receive(struct duo_rx *msg)
 {
 	struct duo_rx *rx;
@@ -225,7 +238,10 @@ void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno)
 	};
 
 	if ((rx->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
-		/* no error: the peek that discards rx has already completed */
+		/*
+		 * Reports no error: the application discards the message by
+		 * FI_PEEK | FI_DISCARD, and this peek has already completed.
+		 */
 		return;
 	rx->ep->rx.failed++;
 	duo_cq_push_err(rx->ep->rx_cq, &entry, FI_DUO_LOCAL);

@@ -2,9 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local messages. A local transport calls duo_arrival_match() for each message.
- * It then fills and completes the receive. If none matches, it queues the
- * message by duo_arrival_queue(). Lock: the group's.
+ * Local messages: messages that arrive over near or libfabric's shm, not over
+ * the core. The local transport calls duo_arrival_match() for each message. If
+ * a receive matches, the transport fills and completes this receive. If none
+ * matches, the transport queues the message by duo_arrival_queue(). Lock: the
+ * group's.
+ *
+ * An *unresolved* message is a local message with a sender that has no fi_addr
+ * yet, or a local message that arrived while such a message waited. ofi_duo
+ * holds it back until duo_arrival_resolve() has searched the registry for the
+ * sender. A *confirmed* source is a sender that has sent over the local path.
+ * All its later messages take the local path, too.
  */
 #ifndef DUO_ARRIVE_H
 #define DUO_ARRIVE_H
@@ -14,9 +22,11 @@
 #include "rx/multi.h"
 
 /*
- * Removes and returns the first posted receive that matches; NULL: none. If
- * this receive is on the core, recalls it first. If the core has already
- * matched it, tries the next receive. size: length of the message, bytes.
+ * Removes the first receive that matches the message from the posted queue, and
+ * returns it. NULL: no receive matches. If the receive is also posted to the
+ * core, first recalls it from the core by fi_cancel(). If the core has already
+ * matched this receive, tries the next receive that matches. size: length of
+ * the message, bytes.
  */
 struct duo_rx *duo_arrival_match_any(struct duo_ep *ep, enum duo_rx_kind kind,
 				     fi_addr_t addr, uint64_t tag, size_t size);
@@ -39,8 +49,10 @@ DUO_INLINE struct duo_rx *duo_arrival_match(struct duo_ep *ep,
 }
 
 /*
- * Makes the source with this peer index a confirmed source. Unblocks receives:
- * buffers that name this source block none any more.
+ * Makes the source with this peer index a confirmed source. From now on, no
+ * message over the core can fill a multi-receive buffer that names this source.
+ * Such a buffer therefore need not block later receives any more, so this
+ * function also unblocks all blocked receives (duo_lazy_unblock()).
  */
 void duo_arrival_confirm_new(struct duo_ep *ep, fi_addr_t index);
 DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
@@ -49,33 +61,56 @@ DUO_INLINE void duo_arrival_confirm(struct duo_ep *ep, fi_addr_t index)
 		duo_arrival_confirm_new(ep, index);
 }
 
-/* Queues a new message, as unresolved or unexpected. Returns 0. */
+/*
+ * Puts a new message into the list of unresolved messages if rx->unresolved is
+ * set, otherwise into the unexpected queue. Returns 0.
+ */
 int duo_arrival_queue(struct fi_peer_rx_entry *entry);
-/* Removes a local message from the queue or list that belongs to its state. */
+/*
+ * Removes a local message from the queue or list that contains it. Does nothing
+ * if the message is in none.
+ */
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
- * Starts to receive the waiting message msg into the buffers of rx, which must
- * be in no queue. Copies rx to the entry msg, which the transport uses, and
- * frees rx. False: no memory; rx has ended with FI_ENOMEM, and msg still waits.
+ * Starts to receive the waiting message msg into the buffers of rx. rx must be
+ * in no queue. Copies the receive from rx to msg, because the local transport
+ * continues with the entry msg, and frees rx. False: there was no memory. The
+ * receive has then ended with FI_ENOMEM, and msg still waits.
  */
 bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
 /*
- * Calls duo_multi_resume(). Then scans the registry and matches the unresolved
- * messages, if there are any, or if a planned scan is due.
+ * Calls duo_multi_resume(). Then scans the registry in two cases: there are
+ * unresolved messages; or it is time for the scan that was planned after the
+ * failure of a peer or of a lookup (duo_map_retry_due()). After the scan,
+ * matches all unresolved messages with the posted receives. A message that
+ * matches none joins the unexpected queue. Does nothing during fi_close().
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Implements duo_up.known(): messages with a changed source match again. */
+/*
+ * Implements duo_up.known(). Takes messages out of the unexpected queue and
+ * makes them unresolved again, so that the next duo_arrival_resolve() matches
+ * them with the fi_addr that the sender has now. These messages are
+ * - those with a sender that had no fi_addr, but has one now
+ * - those with the sender `gone`, an fi_addr that the application has removed
+ *   from the AV (FI_ADDR_UNSPEC: none); another process may get this fi_addr
+ * Also unblocks all blocked receives, because the source of a buffer may be a
+ * confirmed source now.
+ */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 
-/* Slow path of duo_arrival_done_at(). May change *entry. */
+/*
+ * Slow path of duo_arrival_done_at(): no completion, a sub-receive, a discard,
+ * or a message that is longer than the receive. May change *entry.
+ */
 void duo_arrival_done_slow(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			   fi_addr_t src);
 /* Reports an error of a receive over the local path. rx->addr: the sender. */
 void duo_arrival_failed(struct duo_rx *rx, int err, int prov_errno);
 
 /*
- * Completes a receive over the local path. src: the sender. Takes the fields of
- * the entry: loads from a struct would wait for the caller's stores.
+ * Completes a receive that the local transport has filled. src: the sender. The
+ * fields of the CQ entry are separate arguments: if the caller passed a struct,
+ * loads from the struct would wait for the caller's stores.
  */
 DUO_INLINE void duo_arrival_done_at(struct duo_rx *rx, uint64_t flags,
 				    size_t len, void *buf, uint64_t data,

@@ -12,7 +12,10 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
-/* Closes the buffer: no further message matches it. */
+/*
+ * Closes the buffer, so that no further message matches it. Unblocks the
+ * receives that the core must not get before the buffer is closed.
+ */
 static void duo_multi_close(struct duo_rx *owner)
 {
 	assert(owner->open);
@@ -31,8 +34,9 @@ static void duo_multi_free(struct duo_rx *owner)
 }
 
 /*
- * Returns a closed buffer without sub-receives to the application, by a
- * completion with FI_MULTI_RECV or the error FI_ECANCELED. Frees owner.
+ * Returns a closed buffer to the application, after all its sub-receives have
+ * ended. Reports a completion with FI_MULTI_RECV, or, if the buffer was
+ * canceled, the error FI_ECANCELED. Frees owner.
  */
 static void duo_multi_release(struct duo_rx *owner)
 {
@@ -66,9 +70,10 @@ void duo_multi_abort(struct duo_rx *owner)
 }
 
 /*
- * Sets FI_MULTI_RECV in the last completion of a buffer, which returns the
- * buffer to the application. If the buffer was canceled, or its receives have
- * no completions, duo_multi_release() returns the buffer instead.
+ * If rx is the last sub-receive of the buffer, sets FI_MULTI_RECV in its
+ * completion, which returns the buffer to the application. If the buffer was
+ * canceled, or the application wants no completions of its receives,
+ * duo_multi_release() returns the buffer instead, by an additional entry.
  */
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src)
@@ -97,7 +102,8 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 		return NULL;
 	duo_rx_become(rx, DUO_RX_READY);
 	rx->kind = DUO_MSG;
-	rx->wanted = DUO_RX_UNWANTED; /* duo_multi_done() tests owner->wanted */
+	/* duo_multi_done() tests owner->wanted, not rx->wanted */
+	rx->wanted = DUO_RX_UNWANTED;
 	rx->multi = true;
 	rx->owner = owner;
 	rx->want = owner->want;
@@ -111,9 +117,10 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 }
 
 /*
- * Cuts the sub-receive rx to a message of len bytes. Returns the next
- * remainder, in no queue. If too little space is left, or there is no receive
- * entry, closes the buffer. NULL: the buffer is closed.
+ * Shortens the remainder rx to a message of len bytes. Returns the next
+ * remainder, which has the space behind the message, and is in no queue. If too
+ * little space is left, or no receive entry is free, closes the buffer and
+ * returns NULL. NULL: the buffer is closed.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -157,7 +164,7 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 		    duo_multi_core_may(other))
 			return true;
 	}
-	/* the core must get an earlier blocked receive before rx */
+	/* the core must get earlier blocked receives before rx */
 	TAILQ_FOREACH(other, &ep->lazy.blocked, lazy_link) {
 		if (other->seq < rx->seq &&
 		    duo_want_overlap(&other->want, &rx->want))
@@ -166,7 +173,11 @@ bool duo_multi_blocks(const struct duo_rx *rx)
 	return false;
 }
 
-/* Posts the remainder rx, to the core later or never. */
+/*
+ * Puts the remainder rx into the posted queue, in the place of its predecessor.
+ * If messages over the core may fill the buffer, also defers rx: a later poll
+ * posts it to the core. Otherwise the core never gets rx.
+ */
 static void duo_multi_defer(struct duo_rx *rx)
 {
 	duo_match_repost(&rx->ep->match[DUO_MSG], rx);
@@ -174,6 +185,7 @@ static void duo_multi_defer(struct duo_rx *rx)
 		duo_lazy_insert(rx);
 }
 
+/* Executes duo_multi_match() for a remainder that is posted to the core. */
 static bool duo_multi_match_on_core(struct duo_rx *rx, size_t msg_size)
 {
 	struct duo_rx *rest;
@@ -195,7 +207,7 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 	if (rx->on_core)
 		return duo_multi_match_on_core(rx, msg_size);
 	rest = duo_multi_cut(rx, msg_size);
-	/* rest gets the places of rx in the queue and in the deferred list */
+	/* rest takes the place of rx in each queue or list that contains rx */
 	if (rest) {
 		duo_match_post_before(match, rx, rest);
 		duo_lazy_add_before(rx, rest);
@@ -206,9 +218,10 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 }
 
 /*
- * Posts the remainder rx to the core. Defers rx instead if duo_lazy_readmit()
- * has deferred an earlier receive that the core must get first. If the core
- * rejects rx, closes the buffer and frees rx.
+ * Posts the remainder rx to the core. Defers rx instead if the core must first
+ * get an earlier receive: duo_lazy_readmit() may have deferred this receive, or
+ * it may be a buffer that blocks rx. If the core rejects rx, closes the buffer
+ * and frees rx.
  */
 static void duo_multi_to_core(struct duo_rx *rx)
 {
@@ -233,10 +246,13 @@ static bool duo_multi_awaited(const struct duo_rx *rx)
 }
 
 /*
- * True if the core must get no receives when rx ends, because
+ * rx is a sub-receive that has just ended at the core. True if ofi_duo must not
+ * post further receives to the core now, because
  * - fi_close() is running
- * - this is a recall of rx: a local message may match the next remainder
- * - duo_lazy_readmit() is running, and may still have to defer earlier receives
+ * - ofi_duo is recalling rx: the local message for which it does so may match
+ *   the next remainder
+ * - duo_lazy_readmit() is running, and may still have to defer earlier
+ *   receives, which the core must get first
  */
 static bool duo_multi_must_wait(const struct duo_rx *rx)
 {
@@ -244,6 +260,10 @@ static bool duo_multi_must_wait(const struct duo_rx *rx)
 	       rx->ep->lazy.readmitting;
 }
 
+/*
+ * Handles the next remainder, rest, after the core has completed rx: makes rest
+ * ready, defers it, or posts it to the core.
+ */
 static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 {
 	struct duo_ep *ep = rx->ep;
@@ -252,7 +272,7 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 		TAILQ_INSERT_TAIL(&ep->multi.ready, rest, link);
 		ep->group->pending++;
 		duo_ep_set_deferred(ep);
-		/* sleeping threads must poll: only polls post remainders */
+		/* wakes sleeping threads, because only polls post `rest` */
 		duo_ep_wake_sleepers(ep);
 	} else if (duo_multi_must_wait(rx)) {
 		duo_multi_defer(rest);
@@ -261,7 +281,10 @@ static void duo_multi_post_remainder(struct duo_rx *rx, struct duo_rx *rest)
 	}
 }
 
-/* Posts the receives that the buffer of rx has blocked. */
+/*
+ * Posts all deferred receives to the core, unless duo_multi_must_wait(rx). The
+ * buffer of rx is closed, so the receives that it has blocked are now deferred.
+ */
 static void duo_multi_post_blocked(const struct duo_rx *rx)
 {
 	if (!duo_multi_must_wait(rx))
@@ -282,13 +305,19 @@ void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		duo_multi_post_blocked(rx);
 }
 
-/* Closes the buffer: the core does not report how many bytes it has written. */
+/*
+ * Closes the buffer, because its unused space is not known any more: the core
+ * does not report the number of bytes that it has written.
+ */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry)
 {
 	struct duo_ep *ep = rx->ep;
 
-	/* fi_close() has canceled rx: recalled receives do not get here */
+	/*
+	 * With FI_ECANCELED, fi_close() has canceled rx: after a recall by
+	 * ofi_duo, duo_rx_core_failed() does not call this function.
+	 */
 	if (entry->err == FI_ECANCELED) {
 		rx->owner->canceled = true;
 	} else {
@@ -300,9 +329,10 @@ void duo_multi_core_failed(struct duo_rx *rx,
 }
 
 /*
- * Starts to receive the unexpected messages that match the remainder rx, which
- * must be in no queue. Returns the next remainder; NULL: the buffer is closed,
- * because too little space is left, or because there was no memory.
+ * Starts to receive the unexpected messages that match the remainder rx. rx
+ * must be in no queue. Returns the remainder behind these messages, in no
+ * queue. NULL: the buffer is closed, because too little space is left, or
+ * because there was no memory.
  */
 static struct duo_rx *duo_multi_start_all(struct duo_rx *rx)
 {
@@ -315,7 +345,11 @@ static struct duo_rx *duo_multi_start_all(struct duo_rx *rx)
 		started = duo_arrival_adopt(msg, rx);
 		rx = rest;
 		if (!started && rx) {
-			/* msg stays unexpected, so rx must not be posted */
+			/*
+			 * msg matches rx, but stays unexpected. No posted
+			 * receive may match an unexpected message, so rx must
+			 * not be posted.
+			 */
 			duo_multi_abort(rx->owner);
 			duo_rx_release(&ep->pool, rx);
 			return NULL;
@@ -405,7 +439,10 @@ ssize_t duo_multi_cancel(struct duo_rx *rx)
 	rx->owner->canceled = true;
 	duo_multi_close(rx->owner);
 	if (on_core && !duo_lazy_recall(rx))
-		/* the core completes rx, which then drops the reference */
+		/*
+		 * The core has matched rx. The core's completion drops the
+		 * reference of rx to the owner entry, and frees rx.
+		 */
 		return 0;
 	duo_multi_end(rx->owner);
 	duo_rx_release(&ep->pool, rx);
@@ -430,7 +467,10 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context)
 	}
 	if (duo_recv_final(owner))
 		return -FI_ENOENT; /* the core cannot cancel the remainder */
-	/* the core completes the remainder, which drops the reference */
+	/*
+	 * The core has already matched the remainder. The completion of the
+	 * remainder drops the reference of the remainder to the owner entry.
+	 */
 	owner->canceled = true;
 	duo_multi_close(owner);
 	return 0;

@@ -9,7 +9,7 @@
 #include "obj/up.h"
 #include "rx/recv.h"
 
-/* Starts to discard the message rx: receives it into no buffer. */
+/* Starts to discard the message rx, by a receive that has no buffer. */
 static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 {
 	const struct duo_recv nowhere = {
@@ -22,7 +22,10 @@ static int duo_peek_discard(struct duo_rx *rx, void *context, uint64_t flags)
 	return duo_recv_start(rx, &nowhere);
 }
 
-/* Completes a peek that has found rx; discards or claims rx on request. */
+/*
+ * Completes a peek that has found the local message rx. If the call has
+ * FI_DISCARD or FI_CLAIM, discards or claims rx.
+ */
 static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
 {
@@ -36,7 +39,7 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 	fi_addr_t src = rx->addr;
 	int ret;
 
-	/* a discard by a peek has no completion of its own */
+	/* with FI_DISCARD, only the peek has a completion, not the discard */
 	if (recv->flags & FI_DISCARD) {
 		ret = duo_peek_discard(rx, recv->context, FI_DISCARD);
 		if (ret)
@@ -52,8 +55,9 @@ static ssize_t duo_peek_found(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Passes a peek, or the receive of a claimed message, to the core. tcp compares
- * source and tag in either case.
+ * Passes a peek, or the receive of a message that a peek has claimed, to the
+ * core. In both cases passes source, tag and ignored bits of the call: even for
+ * a claimed message, tcp compares them with those of the message.
  */
 static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 				const struct duo_recv *recv)
@@ -81,6 +85,10 @@ static ssize_t duo_peek_to_core(struct duo_ep *ep, struct duo_rx *rx,
 	return 0;
 }
 
+/*
+ * Passes a peek to the core, in a new receive entry. First posts the deferred
+ * receives if one of them could match the message that the peek would find.
+ */
 static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -99,7 +107,11 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 	return ret;
 }
 
-/* Executes a peek: docs/matching.md, "Peeks". */
+/*
+ * Executes a peek: docs/matching.md, "Peeks". Polls first, and searches the
+ * unexpected local messages. If none matches, and a message over the core may
+ * match, passes the peek to the core.
+ */
 ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	struct duo_rx *rx;
@@ -115,6 +127,7 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
+/* Receives or discards a message that a peek has claimed at the core. */
 static ssize_t duo_claim_core(struct duo_ep *ep, struct duo_rx *rx,
 			      const struct duo_recv *recv)
 {

@@ -13,6 +13,7 @@
 #include "rx/multi.h"
 #include "rx/recv.h"
 
+/* Sets rx->wanted, if it must differ from DUO_RX_WANTED. */
 DUO_NOINLINE void duo_recv_set_wanted(const struct duo_ep *ep,
 				      struct duo_rx *rx,
 				      const struct duo_recv *recv)
@@ -28,7 +29,10 @@ DUO_NOINLINE void duo_recv_set_wanted(const struct duo_ep *ep,
 			rx->wanted = DUO_RX_WANTED_DEVICE;
 }
 
-/* Lists the buffers in a second entry, which the caller has reserved. */
+/*
+ * Stores the list of several buffers in an additional receive entry, which the
+ * caller has reserved by duo_recv_reserve().
+ */
 DUO_NOINLINE void duo_recv_copy_bufs(struct duo_rx *rx,
 				     const struct duo_recv *recv)
 {
@@ -64,22 +68,29 @@ DUO_INLINE void duo_recv_write(const struct duo_ep *ep, struct duo_rx *rx,
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	rx->wanted = DUO_RX_WANTED;
-	/* the peek that has claimed rx may have had several buffers */
+	/* if a peek has claimed rx, the peek may have had several buffers */
 	if (rx->count > 1)
 		duo_rx_strip(&rx->ep->pool, rx);
 	duo_recv_write(rx->ep, rx, recv);
 	if (recv->multi) {
 		rx->multi = true;
 		rx->owner = recv->multi;
-		/* duo_multi_done() tests owner->wanted instead */
+		/* duo_multi_done() tests owner->wanted, not rx->wanted */
 		rx->wanted = DUO_RX_UNWANTED;
 	}
-	/* FI_PEEK | FI_DISCARD: the peek has a completion, the discard none */
+	/*
+	 * A call with FI_PEEK | FI_DISCARD gets only the completion of the
+	 * peek. The discard of the message has none.
+	 */
 	if ((recv->flags & (FI_DISCARD | FI_CLAIM)) == FI_DISCARD)
 		rx->wanted = DUO_RX_UNWANTED;
 }
 
-/* True: rx is now a blocked receive. False: the caller must post rx. */
+/*
+ * If the core must not get rx before an earlier multi-receive buffer is used
+ * up, puts rx into the posted queue as a blocked receive, and returns true.
+ * False: the caller must post rx.
+ */
 static bool duo_recv_blocked(struct duo_rx *rx)
 {
 	struct duo_match *match = &rx->ep->match[rx->kind];
@@ -103,10 +114,13 @@ void duo_recv_fail(struct duo_rx *rx, int err)
 }
 
 /*
- * Posts rx to the core, or queues rx as blocked. If the source has exited, or
- * can send over no path, ends rx with FI_ECONNRESET. Returns 0; or an error,
- * and has freed rx. final: the core cannot cancel rx, so rx must not join the
- * posted queue, where local messages could match it.
+ * Posts rx to the core, or puts rx into the posted queue as a blocked receive.
+ * If the process of the source has exited, or the source cannot send over any
+ * path, ends rx with FI_ECONNRESET instead. Returns 0 in these cases. If rx
+ * cannot be posted to the core now, frees rx and returns the error.
+ *
+ * final: the core cannot cancel rx. So rx must not join the posted queue,
+ * because local messages could match it there.
  */
 DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 {
@@ -136,7 +150,12 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 	return 0;
 }
 
-/* Defers rx, unless rx is `final`. Monitors the process of the source. */
+/*
+ * Defers rx: a later poll may post rx to the core. If rx is `final`, does not
+ * defer it, because the core could not cancel it. If rx names a source, makes
+ * the local transport monitor the process of this source. If rx has no source,
+ * makes the core used, because the message may come over the core.
+ */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
 {
@@ -145,7 +164,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			duo_ep_use_core(ep);
 	} else {
 		duo_map_monitor(ep, addr);
-		/* restarts the time until duo_ep_age() ends the unused state */
+		/* restarts the time after which duo_ep_age() makes it used */
 		if (duo_cq_core_unused(ep->rx_cq) && !ep->lazy.count)
 			ep->lazy.all_us = 0;
 	}
@@ -154,8 +173,9 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 }
 
 /*
- * Posts rx to ofi_duo's queue, the core, or both, as `when` requires. due: the
- * next poll, not this call, posts a receive with DUO_RECV_NOW to the core.
+ * Posts rx to ofi_duo's posted queue, to the core, or to both, as `when`
+ * requires. If `when` is DUO_RECV_NOW and `due` is true, leaves the post to the
+ * core to the next poll. Returns 0 or an error. After an error, rx is freed.
  */
 DUO_INLINE int duo_recv_place_when(struct duo_ep *ep, struct duo_rx *rx,
 				   enum duo_rx_kind kind,
@@ -180,7 +200,10 @@ int duo_recv_place(struct duo_rx *rx)
 				   duo_recv_when(rx->ep, &rx->want), false);
 }
 
-/* Posts a receive that no unexpected message matches. Returns 0 or an error. */
+/*
+ * Posts a receive. The caller must have found that no unexpected message
+ * matches it. Returns 0 or an error. when, due: duo_recv_place_when().
+ */
 DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 			     enum duo_recv_when when, bool due)
 {
@@ -220,7 +243,10 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 	return 0;
 }
 
-/* The slow path of all receive calls. Needs the group's lock. */
+/*
+ * The slow path of all receive calls: handles all flags, and matches unexpected
+ * messages. The caller must hold the group's lock.
+ */
 DUO_NOINLINE ssize_t duo_recv_slow(struct duo_ep *ep,
 				   const struct duo_recv *recv)
 {
@@ -270,6 +296,7 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 	return ret;
 }
 
+/* Calls duo_recv_slow() for a call with one buffer and no flags argument. */
 DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 				       const struct duo_recv *recv,
 				       struct iovec iov, void *desc)
@@ -283,8 +310,10 @@ DUO_NOINLINE ssize_t duo_recv_slow_one(struct duo_ep *ep,
 }
 
 /*
- * True if duo_recv_one() need not call duo_recv_slow(). With DUO_RECV_NOW, the
- * conditions are those of docs/matching.md, "At the next poll".
+ * True if duo_recv_one() may post the receive itself. False: duo_recv_one()
+ * must call duo_recv_slow(). If `when` is DUO_RECV_NOW, the next poll must be
+ * permitted to post the receive to the core: docs/matching.md, "At the next
+ * poll", has the conditions.
  */
 DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 				enum duo_recv_when when)
@@ -299,7 +328,7 @@ DUO_INLINE bool duo_recv_common(const struct duo_ep *ep, enum duo_rx_kind kind,
 		!ep->multi.open && !ep->rx.peer_exited);
 }
 
-/* Handles a call with one buffer. */
+/* Executes a receive call with one buffer and no flags argument. */
 DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 				void *buf, size_t len, void *desc,
 				struct duo_want want, void *context)
@@ -324,7 +353,11 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 		recv.flags = ep->rx.op_flags[kind];
 		ret = duo_recv_post(ep, &recv, when, true);
 	} else {
-		/* no call takes the address of recv: it stays in registers */
+		/*
+		 * Passes the address of a copy. duo_recv_post() above is
+		 * inline, so no function outside takes the address of recv, and
+		 * the compiler can keep recv in registers.
+		 */
 		slow = recv;
 		slow.iov = NULL;
 		slow.desc = NULL;
@@ -334,7 +367,10 @@ DUO_INLINE ssize_t duo_recv_one(struct duo_ep *ep, enum duo_rx_kind kind,
 	return ret;
 }
 
-/* The functions without a flags argument use the endpoint's default flags. */
+/*
+ * The application's calls. Those without a flags argument use the default flags
+ * of the endpoint.
+ */
 ssize_t duo_recv(struct fid_ep *ep_fid, void *buf, size_t len, void *desc,
 		 fi_addr_t src, void *context)
 {
@@ -398,7 +434,8 @@ static ssize_t duo_cancel_rx(struct duo_ep *ep, struct duo_rx *rx)
 	duo_match_unpost(&ep->match[rx->kind], rx);
 	duo_lazy_drop(rx);
 	if (rx->on_core && !duo_lazy_recall(rx))
-		return 0;	/* the core has matched rx, and completes it */
+		/* the core has matched rx: the core's completion ends rx */
+		return 0;
 	duo_cq_push_rx_err(ep->rx_cq, rx, FI_ECANCELED);
 	duo_rx_release(&ep->pool, rx);
 	return 0;

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receives. Each receive is in ofi_duo's posted queue, except those that only
- * the core can complete. core/post.h decides when the core gets the receive.
- * Lock: the application's calls take the group's lock; other functions need it.
+ * Receives. ofi_duo keeps each receive in its own posted queue, except receives
+ * that only the core can complete. If messages over the core can match a
+ * receive, ofi_duo also posts it to the core: core/post.h decides when. Lock:
+ * the functions that the application calls take the group's lock. The caller of
+ * any other function must hold it.
  */
 #ifndef DUO_RECV_H
 #define DUO_RECV_H
@@ -41,8 +43,9 @@ ssize_t duo_trecvmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 ssize_t duo_ep_cancel(fid_t fid, void *context);
 
 /*
- * True if posting the receive only appends it to the posted queue: the core
- * never gets the receive, and no message is unexpected or unresolved. Needs the
+ * True if the post of this receive only appends an entry to the posted queue:
+ * the core never gets the receive, no message waits that it could match, the
+ * queue has no index, and there is a free entry. The caller must hold the
  * group's lock.
  */
 DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
@@ -56,6 +59,7 @@ DUO_INLINE bool duo_recv_simple(const struct duo_ep *ep, enum duo_rx_kind kind,
 	       !SLIST_EMPTY(&ep->pool.free);
 }
 
+/* Appends the receive to the posted queue. duo_recv_simple() must be true. */
 DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
 			       const struct duo_want *want, void *context)
@@ -75,8 +79,9 @@ DUO_INLINE void duo_recv_queue(struct duo_ep *ep, enum duo_rx_kind kind,
 
 /*
  * The fast path: posts a receive that only local messages can match. True: the
- * caller must call duo_recv_end(). False: nothing has changed; the caller must
- * call duo_recv() or duo_trecv().
+ * receive is posted, and this thread holds the group's lock, so the caller must
+ * call duo_recv_end(). False: nothing has changed; the caller must call
+ * duo_recv() or duo_trecv().
  */
 DUO_INLINE bool duo_recv_local(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 			       void *buf, size_t len, void *desc,
@@ -105,18 +110,27 @@ DUO_INLINE ssize_t duo_recv_end(struct fid_ep *ep_fid,
 	return duo_lock_end(&duo_ep_of(ep_fid)->group->lock, mode, 0);
 }
 
-/* Posts rx to ofi_duo's queue, the core, or both. On an error, frees rx. */
+/*
+ * Posts rx to ofi_duo's posted queue, to the core, or to both. Returns 0 or an
+ * error. After an error, rx is freed.
+ */
 int duo_recv_place(struct duo_rx *rx);
-/* Copies *recv to rx, except source and tag. Must follow duo_recv_reserve(). */
+/*
+ * Copies *recv to rx, except source and tag. duo_recv_reserve() must have
+ * returned true before.
+ */
 void duo_recv_fill(struct duo_rx *rx, const struct duo_recv *recv);
 
 /*
- * Ends rx, which must be in no queue, with the error err. Frees rx. If rx is a
- * remainder, also closes its buffer.
+ * Ends rx, which must be in no queue, with the error err, and frees rx. If rx
+ * is the unused space of a multi-receive buffer, also closes this buffer.
  */
 void duo_recv_fail(struct duo_rx *rx, int err);
 
-/* Reserves entries for several buffers. False: no memory. */
+/*
+ * If *recv has several buffers, reserves two receive entries: one for the
+ * receive, and one for its list of buffers. False: no memory.
+ */
 DUO_INLINE bool duo_recv_reserve(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	return recv->count <= 1 || duo_rx_pool_reserve(&ep->pool, 2);
@@ -127,8 +141,9 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv);
 ssize_t duo_recv_claim(struct duo_ep *ep, const struct duo_recv *recv);
 
 /*
- * Starts to receive the queued or claimed message rx. Returns 0 or an error.
- * After an error, nothing has changed.
+ * Starts to receive the local message rx into the buffers of *recv. The message
+ * must be waiting: unexpected, unresolved, or claimed by a peek. Returns 0 or
+ * an error. After an error, nothing has changed.
  */
 static inline int duo_recv_start(struct duo_rx *rx, const struct duo_recv *recv)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Atomics by near or the core, see onesided.h. */
+/* The atomic calls. Either near or the core executes them: onesided.h. */
 
 #include <assert.h>
 #include <rdma/fi_atomic.h>
@@ -9,9 +9,13 @@
 #include "base/util.h"
 #include "tx/onesided.h"
 
-#define DUO_ATOMIC_DESCS 16 /* no core accepts more descriptors */
+/* maximum number of buffers, and so of descriptors, that any core accepts */
+#define DUO_ATOMIC_DESCS 16
 
-/* near has enums of its own, whose values must equal those of libfabric. */
+/*
+ * near does not use libfabric, and has its own enums. Their values must equal
+ * those of libfabric, because this file converts by a cast.
+ */
 #define DUO_SAME(ours, theirs) \
 	static_assert((int) (ours) == (int) (theirs), "the same number")
 DUO_SAME(NEAR_INT8, FI_INT8);
@@ -28,7 +32,10 @@ DUO_SAME(NEAR_CSWAP, FI_CSWAP);
 DUO_SAME(NEAR_CSWAP_GT, FI_CSWAP_GT);
 DUO_SAME(NEAR_MSWAP, FI_MSWAP);
 
-/* Returns the size of a type of near or of a core, bytes; 0: unknown type. */
+/*
+ * Returns the size of a type, bytes, even if only cores support this type. 0:
+ * neither near nor a core supports it.
+ */
 static size_t duo_type_size(enum fi_datatype type)
 {
 	switch (type) {
@@ -65,8 +72,9 @@ static size_t duo_ioc_count(const struct fi_ioc *ioc, size_t count)
 }
 
 /*
- * Converts lengths in elements of `size` bytes to lengths in bytes. The result
- * refers to iov[], which gets the first NEAR_IOV_MAX buffers.
+ * Converts a list of buffers with lengths in elements of `size` bytes to one
+ * with lengths in bytes. Writes the first NEAR_IOV_MAX buffers to iov[], to
+ * which the result refers. near rejects the operation if there are more.
  */
 static struct near_rma_bufs duo_iocs_bytes(struct iovec *iov,
 					   struct duo_iocs from, size_t size)
@@ -96,7 +104,7 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 		.local = duo_iocs_bytes(local, mine, size),
 		.compare = duo_iocs_bytes(with, compare, size),
 		.result = duo_iocs_bytes(to, result, size),
-		/* larger values, such as FI_NOOP, are unknown to near */
+		/* passes NEAR_OP_COUNT for FI_NOOP etc., which near rejects */
 		.op = (uint8_t) duo_min((size_t) msg->op, NEAR_OP_COUNT),
 		.type = (uint8_t) duo_min((size_t) msg->datatype, NEAR_TYPES),
 		.data = msg->data,
@@ -113,8 +121,9 @@ static int duo_atomic_near(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Returns the descriptors of the buffers. If there are none, returns an array
- * of NULL, because efa reads one for each buffer.
+ * Returns the descriptors of the buffers. If the application has passed no
+ * descriptors, returns an array of NULL pointers, because efa reads one
+ * descriptor for each buffer.
  */
 static void **duo_iocs_desc(struct duo_iocs iocs)
 {
@@ -123,6 +132,7 @@ static void **duo_iocs_desc(struct duo_iocs iocs)
 	return iocs.desc || iocs.count > DUO_ATOMIC_DESCS ? iocs.desc : none;
 }
 
+/* Passes an atomic to the core, and returns the core's result. */
 static ssize_t duo_atomic_core(struct fid_ep *core, enum near_verb verb,
 			       const struct fi_msg_atomic *msg,
 			       struct duo_iocs compare, struct duo_iocs result,
@@ -146,6 +156,7 @@ static ssize_t duo_atomic_core(struct fid_ep *core, enum near_verb verb,
 	}
 }
 
+/* Passes an atomic to near; if near cannot execute it, to the core. */
 static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 			      struct fi_msg_atomic msg, struct duo_iocs compare,
 			      struct duo_iocs result, uint64_t flags)
@@ -162,8 +173,9 @@ static ssize_t duo_atomic_any(struct fid_ep *ep_fid, enum near_verb verb,
 }
 
 /*
- * The struct fi_msg_atomic and the flags of a call that has no such arguments.
- * The macros use the caller's variables ep_fid, dest, datatype, op and at.
+ * For calls that have neither a struct fi_msg_atomic nor flags as arguments:
+ * DUO_ATOMIC_MSG makes the struct, and DUO_ATOMIC_DEFAULTS the flags. Both use
+ * the caller's variables ep_fid, dest, datatype, op and at.
  */
 #define DUO_ATOMIC_MSG(ioc, descs, n, at, context_) (struct fi_msg_atomic) { \
 	.msg_iov = (ioc), .desc = (descs), .iov_count = (n), .addr = dest, \
@@ -316,7 +328,11 @@ static ssize_t duo_compare_atomicmsg(struct fid_ep *ep_fid,
 			      flags);
 }
 
-/* Injects an atomic. No flag of fi_atomicmsg() prevents a completion. */
+/*
+ * Injects an atomic. An inject that succeeds has no completion. fi_atomicmsg()
+ * has no flag for this, so this function does not call duo_atomic_any(): it
+ * sets `quiet` for near, and calls the core's fi_inject_atomic().
+ */
 static ssize_t duo_inject_atomic(struct fid_ep *ep_fid, const void *buf,
 				 size_t count, fi_addr_t dest, uint64_t raddr,
 				 uint64_t key, enum fi_datatype datatype,

@@ -23,8 +23,9 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Warns once if the endpoint must keep the order of messages and RMA. The core
- * executes op, because near has rejected op with the error ret.
+ * near has rejected op with the error ret, and the core executes op. Later
+ * messages over near may then overtake op. If the endpoint must keep the order
+ * of messages and RMA, logs a warning about this, once.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
@@ -42,8 +43,9 @@ static void duo_onesided_unordered(struct duo_ep *ep,
 }
 
 /*
- * Makes the core execute all RMA and atomics of the endpoint from now on: those
- * of near could overtake an operation with several remote buffers.
+ * Must be called for an operation on several remote buffers, which only the
+ * core can execute. Makes the core execute all later RMA and atomics of the
+ * endpoint as well, because operations over near could overtake this one.
  */
 DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 {
@@ -58,9 +60,12 @@ DUO_NOINLINE void duo_onesided_several(struct duo_ep *ep)
 
 /*
  * True if near can execute op. False for
- * - every operation since the first one with several remote buffers
- * - a write to persistent memory, which near cannot flush, if there is a core
- * - an atomic, if the core does not execute atomics with the target's CPU
+ * - an operation on several remote buffers, and each operation after it
+ * - a write to persistent memory (FI_COMMIT_COMPLETE), which near cannot flush.
+ *   (True in the provider near, because it has no core that could do so.)
+ * - an atomic, if the core does not execute atomics with the target's CPU:
+ *   near's atomics would not be atomic with respect to those of the core
+ * - an atomic that near does not support
  */
 static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
 			     uint64_t flags)
@@ -76,13 +81,17 @@ static bool duo_onesided_has(struct duo_ep *ep, const struct near_rma_args *op,
 		 near_rma_has_atomic(op->verb, op->op, op->type)));
 }
 
+/* True if near supports this number of buffers, and their total size is len. */
 static bool duo_onesided_fits(const struct near_rma_bufs *bufs, size_t len)
 {
 	return bufs->count <= NEAR_IOV_MAX &&
 	       near_iov_len(bufs->iov, bufs->count) == len;
 }
 
-/* True if each list of local buffers has the size of the remote buffer. */
+/*
+ * True if each list of local buffers that the operation uses has the length of
+ * the remote buffer.
+ */
 static bool duo_onesided_valid(const struct near_rma_args *op)
 {
 	return (duo_onesided_fits(&op->local, op->len) ||
@@ -94,8 +103,9 @@ static bool duo_onesided_valid(const struct near_rma_args *op)
 }
 
 /*
- * Returns the NEAR_RMA_* flags of an operation. order: the endpoint's orders
- * FI_ORDER_*. near always executes RMA and atomics in the order of the calls.
+ * Returns the NEAR_RMA_* flags of an operation. order: the FI_ORDER_* flags of
+ * the endpoint for the order of messages and RMA. The order of RMA and atomics
+ * needs no flag, because near always executes them in the order of the calls.
  */
 static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 				   uint64_t flags, uint64_t order)
@@ -118,10 +128,11 @@ static uint32_t duo_onesided_flags(const struct near_rma_args *op,
 
 /*
  * Handles an operation that near has rejected with the error ret. Returns
- * DUO_TO_CORE; or -FI_EAGAIN: the application must retry, because
- * - ret is -FI_EAGAIN
+ * DUO_TO_CORE if the core may execute the operation. Returns -FI_EAGAIN if the
+ * application must retry, because
+ * - near has returned -FI_EAGAIN
  * - the peer may have failed (ret is -FI_ECONNRESET)
- * - an operation over the core would overtake pending operations of near
+ * - near has pending operations, which the operation would overtake at the core
  * - the operation is fenced, and a large message to the peer is pending
  */
 static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
@@ -129,7 +140,10 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 {
 	struct near_peer *peer = ep->near->peer[index];
 
-	/* if near cannot send to the peer, the core must carry all messages */
+	/*
+	 * If near cannot send to this peer, the core must carry all messages to
+	 * the peer from now on.
+	 */
 	if (ret == -FI_EHOSTUNREACH ||
 	    (ret == -FI_EAGAIN && !near_peer_rings(peer)))
 		duo_map_use_core(ep, index);
@@ -142,9 +156,10 @@ static int duo_onesided_rejected(struct duo_ep *ep, fi_addr_t index,
 }
 
 /*
- * True if a completion, not the call, must report near's error: a buffer is not
- * mapped (-FI_EFAULT), or the target has rejected an operation that no core can
- * execute.
+ * ret is the result of near for an operation. True if the call must return 0,
+ * and a completion must report the error ret. This is so if
+ * - ret is -FI_EFAULT: a buffer is not mapped
+ * - the target has rejected the operation, and no core can execute it instead
  */
 static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 {
@@ -154,7 +169,10 @@ static bool duo_onesided_reported(const struct duo_ep *ep, int ret)
 		 ret == -FI_EINVAL));
 }
 
-/* Checks an operation that only near can execute. Returns 0 or an error. */
+/*
+ * Checks an operation of the provider near, which has no core that could
+ * execute or reject the operation. Returns 0 or an error.
+ */
 static int duo_onesided_check(const struct duo_ep *ep,
 			      const struct near_rma_args *op, bool quiet)
 {
@@ -166,9 +184,11 @@ static int duo_onesided_check(const struct duo_ep *ep,
 }
 
 /*
- * Replaces the descriptors of device memory by near's handles, in device[]. If
- * no buffer is device memory, or there are more buffers than near supports,
- * sets bufs->device to NULL and returns false.
+ * bufs->device has the application's descriptors of the buffers. If one of the
+ * buffers is device memory, stores near's handles of the buffers in device[],
+ * makes bufs->device refer to them, and returns true. If no buffer is device
+ * memory, or there are more buffers than near supports, sets bufs->device to
+ * NULL and returns false.
  */
 static bool duo_onesided_device(const struct duo_domain *domain,
 				struct near_rma_bufs *bufs, void **device)
@@ -183,8 +203,10 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 
 /*
  * Injects a write from device memory. Copies the data to the stack first,
- * because NEAR_RMA_COPY requires host memory. Returns the result of near_rma().
- * -FI_EINVAL: the data is too long; -FI_EIO: the copy has failed.
+ * because NEAR_RMA_COPY requires host memory. Returns
+ * - -FI_EINVAL: the data is too long
+ * - -FI_EIO: the copy has failed
+ * - otherwise the result of near_rma()
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
@@ -201,9 +223,9 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Passes op to near, with near's handles of device memory. Returns the result
- * of near_rma() or duo_onesided_inject(). -FI_EOPNOTSUPP: an atomic on device
- * memory.
+ * Replaces the application's descriptors in op by near's handles of device
+ * memory, and passes op to near. Returns -FI_EOPNOTSUPP for an atomic on device
+ * memory, otherwise the result of near_rma() or duo_onesided_inject().
  */
 static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 			    struct near_rma_args *op)
@@ -225,8 +247,8 @@ static int duo_onesided_try(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Passes an operation on a local peer to near. Returns 0, DUO_TO_CORE or an
- * error. Needs the group's lock.
+ * Passes an operation on the local peer with this index to near. The caller
+ * must hold the group's lock. Returns the result of duo_onesided_any().
  */
 static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 			     struct near_rma_args *op, uint64_t flags,
@@ -277,7 +299,11 @@ int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 	if (route.path == FI_DUO_CORE)
 		return DUO_TO_CORE;
 	duo_group_lock(&ep->group);
-	/* -FI_EAGAIN: the peer has failed, and another may have its index */
+	/*
+	 * If the route has changed before this thread got the lock, the peer
+	 * has failed, and another peer may have its index. The application
+	 * must then retry.
+	 */
 	ret = duo_route_still_local(ep, dest, &route) ?
 	      duo_onesided_near(ep, route.addr, op, flags, quiet) : -FI_EAGAIN;
 	duo_unlock(&ep->group->lock);

@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics. duo_onesided_any() passes an operation to near, or returns
- * DUO_TO_CORE: then the caller must pass it to the core, without a lock. Keys,
- * addresses and descriptors are the core's.
+ * RMA and atomics. duo_onesided_any() passes an operation to near, which
+ * executes operations on local peers. If it returns DUO_TO_CORE, the caller
+ * must pass the operation to the core, the wrapped provider, without holding a
+ * lock. Applications pass the core's keys, addresses and descriptors for both
+ * paths.
  */
 #ifndef DUO_ONESIDED_H
 #define DUO_ONESIDED_H
@@ -20,7 +22,10 @@
 
 /* return value: the caller must pass the operation to the core */
 #define DUO_TO_CORE 1
-/* near_rma_args.verb for several remote buffers, which near cannot handle */
+/*
+ * near_rma_args.verb of an operation on several remote buffers, which near
+ * cannot execute
+ */
 #define DUO_SEVERAL NEAR_VERBS
 
 extern struct fi_ops_rma duo_rma_ops;
@@ -28,23 +33,27 @@ extern struct fi_ops_atomic duo_atomic_ops;
 
 /*
  * Checks the address of an operation that near cannot execute. Returns
- * - DUO_TO_CORE: the address is valid
+ * - DUO_TO_CORE: the address is valid, and the core must get the operation
  * - -FI_EINVAL: dest is not in the AV, or the core carries no data
  * - -FI_EOPBADSTATE: the endpoint is not enabled
  */
 int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest);
 /*
- * Takes the group's lock and passes an operation to near. Returns 0 if near has
- * accepted the operation, DUO_TO_CORE, or an error. flags: flags of the call.
- * quiet: a success has no completion (injects). Changes *op.
+ * If the path to dest is local, takes the group's lock and passes the operation
+ * to near. Changes *op. flags: flags of the call. quiet: the call is an inject,
+ * which has no completion if it succeeds. Returns
+ * - 0: near has accepted the operation
+ * - DUO_TO_CORE: the caller must pass the operation to the core
+ * - an error that the call must return
  */
 int duo_onesided_any(struct duo_ep *ep, fi_addr_t dest,
 		     struct near_rma_args *op, uint64_t flags, bool quiet);
 
 /*
- * The fast path for small operations. An operation with NEAR_RMA_COPY is an
- * inject, which has no completion. True: near has the operation. False: nothing
- * has changed; the caller must take the slow path.
+ * The fast path for small operations on a local peer. If op.flags has
+ * NEAR_RMA_COPY, the call is an inject, which has no completion. True: near has
+ * accepted the operation. False: nothing has changed, and the caller must take
+ * the slow path.
  */
 static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 					   fi_addr_t dest,
@@ -60,7 +69,10 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 			  !duo_send_route(ep, dest)))
 		return false;
 	duo_group_lock(&ep->group);
-	/* tests again, with the lock: another peer may have this index now */
+	/*
+	 * Loads the route again under the lock. Before this thread got the
+	 * lock, the peer may have failed, and another peer may have its index.
+	 */
 	word = duo_send_route(ep, dest);
 	peer = word ? near->peer[duo_route_index(word)] : NULL;
 	if (near_likely(peer && near->small & duo_near_small(&op))) {
@@ -76,8 +88,9 @@ static near_inline bool duo_onesided_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Must follow each operation of the core. Counts the operation if the core's
- * result, ret, is 0. Renews the core poll budget. Returns ret.
+ * Must be called after an RMA or atomic operation was passed to the core. ret:
+ * the core's result. If ret is 0, counts the operation. Makes the next reads of
+ * the CQ poll the core. Returns ret.
  */
 static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 					  ssize_t ret)
@@ -89,8 +102,9 @@ static inline ssize_t duo_onesided_called(struct duo_ep *ep, uint64_t *ops,
 }
 
 /*
- * Returns the flags for calls without a flags argument. Omits FI_INJECT if len
- * is above the inject size, because the core would reject the call.
+ * Returns the flags of a call without a flags argument: the default flags of
+ * the endpoint. If len is above the inject size, omits FI_INJECT, because the
+ * core would reject the call.
  */
 static inline uint64_t duo_onesided_defaults(const struct duo_ep *ep,
 					     size_t len)

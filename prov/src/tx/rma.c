@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* RMA by near or the core, see onesided.h. */
+/* The RMA calls. Either near or the core executes the operation: onesided.h. */
 
 #include "tx/onesided.h"
 
@@ -42,6 +42,7 @@ static int duo_rma_near(struct duo_ep *ep, enum near_verb verb,
 	return duo_onesided_any(ep, msg->addr, &op, flags, quiet);
 }
 
+/* Passes RMA to near; if near cannot execute it, to the core. */
 static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 		       struct fi_msg_rma msg, uint64_t flags)
 {
@@ -57,8 +58,9 @@ static ssize_t duo_rma(struct duo_ep *ep, enum near_verb verb,
 }
 
 /*
- * Reads or writes one remote buffer. Its length is the sum of the lengths of
- * msg's local buffers. flags: added to the endpoint's default flags.
+ * Reads or writes one remote buffer. The length of the remote buffer is the sum
+ * of the lengths of msg's local buffers. Uses the endpoint's default flags, and
+ * in addition `flags`.
  */
 static ssize_t duo_rma_one(struct duo_ep *ep, enum near_verb verb,
 			   struct fi_msg_rma msg, uint64_t raddr, uint64_t key,
@@ -92,7 +94,10 @@ static ssize_t duo_writev(struct fid_ep *ep_fid, const struct iovec *iov,
 			.addr = dest, .context = context }, raddr, key, 0);
 }
 
-/* Slow path for one buffer. Not inline: the fast path then needs no stack. */
+/*
+ * The slow path of calls with one buffer. It is not inline, so that the fast
+ * path needs no stack.
+ */
 DUO_NOINLINE ssize_t duo_rma_buf(struct fid_ep *ep_fid, const void *buf,
 				 size_t len, void *desc, fi_addr_t addr,
 				 uint64_t raddr, uint64_t key, void *context,
@@ -154,7 +159,11 @@ static ssize_t duo_write(struct fid_ep *ep_fid, const void *buf, size_t len,
 			   NEAR_WRITE, 0, 0);
 }
 
-/* The slow path of injects. No flag of fi_writemsg() prevents a completion. */
+/*
+ * The slow path of injects. An inject that succeeds has no completion.
+ * fi_writemsg() has no flag for this, so this function does not call duo_rma():
+ * it sets `quiet` for near, and calls an inject function of the core.
+ */
 DUO_NOINLINE ssize_t duo_rma_inject(struct fid_ep *ep_fid, const void *buf,
 				    size_t len, uint64_t data, fi_addr_t dest,
 				    uint64_t raddr, uint64_t key,

@@ -11,9 +11,10 @@
 #include "tx/send.h"
 
 /*
- * Chooses the path of a send. If the path is local, takes the group's lock, and
- * chooses again if another thread has changed the route meanwhile. Returns 0 or
- * the error of duo_route_error().
+ * Chooses the path of a send. If the path is local, takes the group's lock. If
+ * another thread has changed the route before this thread got the lock, chooses
+ * again. Returns 0, and the caller must call duo_tx_end(); or the error of
+ * duo_route_error().
  */
 static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 			       struct duo_route *to)
@@ -31,14 +32,21 @@ static inline int duo_tx_begin(struct duo_ep *ep, fi_addr_t dest,
 	}
 }
 
-/* Adds len to a statistic. One of two concurrent additions may get lost. */
+/*
+ * Adds len to a statistic, without a lock and without an atomic addition. If
+ * two threads add at the same time, one of the additions may get lost.
+ */
 static inline void duo_tx_add(uint64_t *sum, size_t len)
 {
 	__atomic_store_n(sum, __atomic_load_n(sum, __ATOMIC_RELAXED) + len,
 			 __ATOMIC_RELAXED);
 }
 
-/* Counts a send if ret is 0. Releases the lock of a local path. Returns ret. */
+/*
+ * Ends a send with the result ret. If ret is 0, counts the send. If the path is
+ * local, releases the group's lock, which duo_tx_begin() has taken. Returns
+ * ret.
+ */
 DUO_INLINE ssize_t duo_tx_end(struct duo_ep *ep, const struct duo_route *to,
 			      const struct duo_send *send, ssize_t ret)
 {
@@ -132,7 +140,7 @@ DUO_INLINE ssize_t duo_send_to(struct duo_ep *ep, const struct duo_send *send,
 			       const struct duo_route *to)
 {
 	bool local = to->path == FI_DUO_LOCAL;
-	/* descriptors are the core's; libfabric's shm needs none */
+	/* the descriptors are those of the core; libfabric's shm needs none */
 	void **desc = local ? NULL : send->desc;
 
 	if (local && ep->near)
@@ -174,7 +182,10 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 	});
 }
 
-/* Sends several buffers. Returns 0 or an error; -FI_EINVAL: invalid buffers. */
+/*
+ * Sends a list of buffers. Computes the first buffer, the length and the flags
+ * of send.msg. Returns 0 or an error; -FI_EINVAL: the list is invalid.
+ */
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);

@@ -2,8 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The send calls. The first send to an address, and each send over the local
- * path, takes the group's lock. Other sends over the core take no lock.
+ * The send calls. The *route* of an address is a word with the path that all
+ * messages to this address take: over the core or over the local transport. The
+ * first send to an address decides on the path, and takes the group's lock.
+ * Each send over the local path takes the lock, too. Later sends over the core
+ * take no lock.
  */
 #ifndef DUO_SEND_H
 #define DUO_SEND_H
@@ -16,7 +19,11 @@
 #include "obj/send.h"
 #include "transport/near/near_ep.h"
 
-/* Counts an operation over the core, which may be called without a lock. */
+/*
+ * Adds 1 to *count, a number of operations over the core. The calling thread
+ * may hold no lock, because such operations need none. So if several threads
+ * may use the domain, adds atomically.
+ */
 static inline void duo_tx_count(const struct duo_ep *ep, uint64_t *count)
 {
 	if (ep->domain->group.lock.on)
@@ -25,7 +32,10 @@ static inline void duo_tx_count(const struct duo_ep *ep, uint64_t *count)
 		++*count;
 }
 
-/* Renews the core poll budget. Must follow each operation over the core. */
+/*
+ * Must be called after each operation over the core. Makes the next reads of
+ * the CQ poll the core, because they may find its completion there.
+ */
 static inline void duo_tx_core_called(struct duo_ep *ep)
 {
 	if (ep->tx_cq)	/* NULL: ep only receives, or has counters only */
@@ -33,8 +43,10 @@ static inline void duo_tx_core_called(struct duo_ep *ep)
 }
 
 /*
- * Returns the flags of a call, for the core. With a local side, removes
- * FI_MORE: efa would wait for the next operation, which near may get.
+ * Returns the flags that the core gets for a call with these flags. If the
+ * endpoint can also send over the local transport, removes FI_MORE. With
+ * FI_MORE, efa would delay the operation until it gets the next one. But
+ * ofi_duo may pass the next operation to the local transport.
  */
 static inline uint64_t duo_tx_core_flags(const struct duo_ep *ep,
 					 uint64_t flags)
@@ -52,16 +64,25 @@ ssize_t duo_tsendv(struct fid_ep *ep_fid, const struct iovec *iov,
 ssize_t duo_tsendmsg(struct fid_ep *ep_fid, const struct fi_msg_tagged *msg,
 		     uint64_t flags);
 
-/* Sends one buffer. Arguments in registers: the fast path needs no stack. */
+/*
+ * The slow path: sends one buffer. The arguments are scalars, so that the fast
+ * path can pass them without storing a struct on its stack.
+ */
 ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 		     void *desc, fi_addr_t dest, uint64_t tag, void *context,
 		     uint64_t data, enum duo_send_variant variant,
 		     unsigned int near_flags);
 
-/* Rings the doorbell if necessary, and releases the lock. Returns 0. */
+/*
+ * Rings the doorbell of the peer if near requires this, so that the peer reads
+ * the ring to which the message was written. Releases the lock. Returns 0.
+ */
 ssize_t duo_send_notify(struct duo_lock *lock, struct near_peer *peer);
 
-/* Returns dest's route word if dest is local, else 0. Takes no lock. */
+/*
+ * Returns the route word of dest if the path to dest is local, otherwise 0.
+ * Takes no lock.
+ */
 DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 {
 	uint64_t word = dest < ep->route_size ?
@@ -71,8 +92,8 @@ DUO_INLINE uint64_t duo_send_route(const struct duo_ep *ep, fi_addr_t dest)
 }
 
 /*
- * Writes a message to a local peer's ring, and its completion to the CQ.
- * Returns the peer. NULL: nothing was written.
+ * Writes a message to the ring of a local peer. If the send has a completion,
+ * writes it to the CQ. Returns the peer. NULL: nothing was written.
  */
 DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 					  const struct duo_send call)
@@ -101,9 +122,10 @@ DUO_INLINE struct near_peer *duo_send_put(struct duo_ep *ep,
 }
 
 /*
- * The fast path: sends a small message to a local peer. Returns the peer, and
- * keeps the group's lock: the caller must pass the peer to duo_send_end().
- * NULL: nothing was sent; the caller must call duo_send_one().
+ * The fast path: sends a small message to a local peer. If the message was
+ * sent, returns the peer. This thread then holds the group's lock, and the
+ * caller must pass the peer to duo_send_end(). NULL: nothing was sent, and the
+ * caller must call duo_send_one().
  */
 DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 					    const struct duo_send call,
@@ -130,8 +152,9 @@ DUO_INLINE struct near_peer *duo_send_small(struct fid_ep *ep_fid,
 }
 
 /*
- * Ends the fast path: rings the doorbell if necessary, releases the lock, and
- * returns 0. Makes only tail calls, so that the fast path saves no registers.
+ * Ends the fast path: rings the doorbell of the peer if near requires this, and
+ * releases the group's lock. Returns 0. Makes only tail calls, so that the fast
+ * path saves no registers.
  */
 DUO_INLINE ssize_t duo_send_end(struct fid_ep *ep_fid, struct near_peer *peer,
 				const enum duo_lock_mode mode)
