@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Memory blocks for payloads of unexpected messages. Their number has no limit:
- * with a limit, correct MPI programs could hang. Lock: the group's.
+ * Memory blocks for the payloads of unexpected messages. The number of blocks
+ * has no limit: with a limit, correct MPI programs could hang. Lock: the
+ * group's.
  */
 #ifndef DUO_BLOCK_H
 #define DUO_BLOCK_H
@@ -17,13 +18,17 @@ struct duo_block;
 
 struct duo_blocks {
 	struct duo_block *free[DUO_BLOCK_SIZES];
-	size_t size;	/* sum of the sizes of used and kept blocks, bytes */
-	/* threshold of `size`, bytes; above it, duo_block_put() frees blocks */
+	/* sum of the sizes of all blocks, in use or in `free`, bytes */
+	size_t size;
+	/*
+	 * If `size` is above this threshold, bytes, duo_block_put() frees the
+	 * block. Otherwise it keeps the block in `free`.
+	 */
 	size_t keep;
 };
 
 void duo_blocks_init(struct duo_blocks *blocks, size_t keep);
-/* Frees the kept blocks; the caller must have returned all others. */
+/* Frees the blocks in `free`. No block may be in use. */
 void duo_blocks_fini(struct duo_blocks *blocks);
 /* Returns a block for len bytes. NULL: no memory, or len is above 32 KiB. */
 void *duo_block_get(struct duo_blocks *blocks, size_t len);

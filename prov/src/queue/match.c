@@ -36,7 +36,10 @@ static struct duo_rx_list *duo_bucket(const struct duo_match *match,
 	return &index->bucket[(hash ^ hash >> 28) % DUO_BUCKETS];
 }
 
-/* Turns on an index, with empty buckets. False: no memory; the index is off. */
+/*
+ * Turns on an index, with empty buckets. False: there is no memory, and the
+ * index stays off.
+ */
 static bool duo_index_start(struct duo_index *index)
 {
 	bool empty = index->bucket && !index->on;
@@ -170,9 +173,9 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 }
 
 /*
- * Searches a list, linked by key_link, for the first receive that matches a
- * message with this source and tag. Stores the receive in *best, unless *best
- * already has an earlier one.
+ * Searches a list that is linked by key_link for the first receive that matches
+ * a message with this source and tag. If *best is NULL, or a later receive,
+ * stores the receive found in *best.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -2,18 +2,20 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The posted and the unexpected queue of each kind of receives: "The queues" in
- * docs/matching.md. Lock: the group's.
+ * The posted and the unexpected queue. An endpoint has both for each kind of
+ * receives, untagged and tagged: "The queues" in docs/matching.md. Lock: the
+ * group's.
  *
  * A queue with more than DUO_MATCH_LINEAR entries has an index: a hash table by
  * source and tag, of 64 KiB. The unexpected queue has a second index, by tag
- * alone, for receives from any source. An empty posted queue turns its index
- * off. Without memory for an index, searches are linear.
+ * alone, for receives from any source. When the posted queue becomes empty, its
+ * index is turned off. If there is no memory for an index, searches are linear.
  *
- * The hash leaves out the tag bits of `mask`. If a receive ignores other bits,
- * duo_match_learn() adds these bits to `mask`, up to a limit. Above the limit,
- * the receive joins the list `wild`, which each search of the posted queue also
- * reads. Its own search of the unexpected queue is linear.
+ * The hash function ignores the tag bits of `mask`. If a receive ignores other
+ * tag bits, duo_match_learn() adds these bits to `mask`, as long as `mask` then
+ * has at most 16 bits. Otherwise the receive is *wild*: it joins the list
+ * `wild`, and each search of the posted queue reads this list, too. The search
+ * for a message that matches a wild receive reads the whole unexpected queue.
  */
 #ifndef DUO_MATCH_H
 #define DUO_MATCH_H
@@ -33,7 +35,7 @@ struct duo_match {
 	size_t posted_count;
 	size_t unexp_count;
 	uint64_t seq; /* order number (duo_rx.seq) for the next new entry */
-	uint64_t mask;			/* tag bits that the hash leaves out */
+	uint64_t mask;		/* tag bits that the hash function ignores */
 	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
 	/* posted receives that ignore bits not in `mask` */
@@ -68,16 +70,22 @@ static inline bool duo_rx_matches(const struct duo_rx *rx, fi_addr_t addr,
 void duo_match_init(struct duo_match *match, enum duo_rx_kind kind);
 void duo_match_fini(struct duo_match *match);
 /*
- * Inserts rx directly before `posted` into the posted queue, with the order
- * number of `posted`. Both must have the same source, tag and ignored bits.
+ * Inserts rx into the posted queue, directly before the posted receive
+ * `posted`. rx gets the order number of `posted`. Both must have the same
+ * source, tag and ignored bits.
  */
 void duo_match_post_before(struct duo_match *match, struct duo_rx *posted,
 			   struct duo_rx *rx);
-/* Puts rx back to its old place in the posted queue, found by rx->seq. */
+/* Inserts rx into the posted queue at the place that rx->seq determines. */
 void duo_match_repost(struct duo_match *match, struct duo_rx *rx);
+/* Appends the local message rx to the unexpected queue. */
 void duo_match_queue(struct duo_match *match, struct duo_rx *rx);
+/* Removes the local message rx from the unexpected queue. Keeps rx->state. */
 void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx);
-/* The next three are slow paths of duo_match_post() and duo_match_unpost(). */
+/*
+ * duo_match_post() and duo_match_unpost() call the next three functions for
+ * wild receives, or while the posted queue has an index.
+ */
 void duo_match_learn(struct duo_match *match, uint64_t ignore);
 void duo_match_add_want(struct duo_match *match, struct duo_rx *rx);
 void duo_match_drop_want(struct duo_match *match, struct duo_rx *rx);
@@ -90,8 +98,8 @@ static inline bool duo_match_wild(const struct duo_match *match,
 }
 
 /*
- * True if duo_match_append_plain() can post a receive that ignores these bits:
- * the receive would change neither match->mask nor an index.
+ * True if duo_match_append_plain() is sufficient to post a receive that ignores
+ * these tag bits, because the post changes neither match->mask nor an index.
  */
 DUO_INLINE bool duo_match_plain(const struct duo_match *match, uint64_t ignore)
 {
@@ -107,6 +115,7 @@ DUO_INLINE void duo_match_append_plain(struct duo_match *match,
 	match->posted_count++;
 }
 
+/* Appends rx to the posted queue, and adds it to the index if that is on. */
 DUO_INLINE void duo_match_post(struct duo_match *match, struct duo_rx *rx)
 {
 	if (duo_match_wild(match, rx->ignore))
@@ -126,6 +135,7 @@ DUO_INLINE void duo_match_unpost_plain(struct duo_match *match,
 	match->posted_count--;
 }
 
+/* Removes rx from the posted queue and from its index. Keeps rx->state. */
 DUO_INLINE void duo_match_unpost(struct duo_match *match, struct duo_rx *rx)
 {
 	if (match->by_want.on)

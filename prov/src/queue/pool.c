@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Receive entries (rx.h): states and pool; address ranges (ranges.h). */
+/*
+ * The states and the pool of receive entries (rx.h), and lists of the address
+ * ranges of pools (ranges.h).
+ */
 
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +103,10 @@ void duo_ranges_fini(struct duo_ranges *ranges)
 	*ranges = (struct duo_ranges) { 0 };
 }
 
-/* Returns the number of entries in a range: twice that of the previous one. */
+/*
+ * Returns the number of entries in the range with this index. Each range has
+ * twice as many as the previous one.
+ */
 static uint32_t duo_rx_range_count(uint32_t range)
 {
 	return DUO_RX_FIRST << range;

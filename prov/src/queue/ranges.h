@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Sorted address ranges of a group's receive entries. Lock: the group's. */
+/*
+ * The address ranges of all receive entries of a group, in ascending order.
+ * ofi_duo uses them to find out whether the context of a completion of the core
+ * is the address of a receive entry. Lock: the group's.
+ */
 #ifndef DUO_RANGES_H
 #define DUO_RANGES_H
 
@@ -21,7 +25,10 @@ struct duo_ranges {
 
 /* Adds a range, which must overlap with no other. Returns 0 or -FI_ENOMEM. */
 int duo_ranges_add(struct duo_ranges *ranges, const void *base, size_t size);
-/* Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: none is moved. */
+/*
+ * Moves all ranges of `from` to `to`. Returns 0; -FI_ENOMEM: no range was
+ * moved.
+ */
 int duo_ranges_merge(struct duo_ranges *to, struct duo_ranges *from);
 /* Removes the range that begins at base. The range must be in the list. */
 void duo_ranges_remove(struct duo_ranges *ranges, const void *base);

@@ -127,7 +127,7 @@ int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 	int path;
 
 	if (!err) {
-		/* once overrun, a CQ stays overrun: fi_cq(3) */
+		/* keeps errs->overrun: an overrun CQ stays overrun, fi_cq(3) */
 		*entry = (struct fi_cq_err_entry) {
 			.err = FI_EOVERRUN,
 			.prov_errno = FI_EOVERRUN,

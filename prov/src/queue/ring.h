@@ -2,8 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A CQ's ring of completions, and its list of errors: docs/completions.md. One
- * cache line per slot. Lock: the group's.
+ * A CQ's ring of completions, and its list of errors: docs/completions.md. Each
+ * slot is one cache line. Lock: the group's.
+ *
+ * A *gated* ring appears full, although slots may be free. Each new entry then
+ * takes the slow path, duo_cq_push_slow(). The ring is gated while a thread may
+ * be asleep on the CQ, because a new entry must wake this thread. The ring of a
+ * hidden CQ (ep->own_cq) is always gated, because ofi_duo drops its entries.
  */
 #ifndef DUO_RING_H
 #define DUO_RING_H
@@ -27,7 +32,7 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* number of slots, a power of two */
-	/* number of usable slots: `size`, or 0 while the ring is gated */
+	/* `size`; 0 while the ring is gated, so that it appears full */
 	uint32_t limit;
 	uint32_t head;	/* index of the next slot to read, free-running */
 	uint32_t tail;	/* index of the next slot to write, free-running */
@@ -36,9 +41,16 @@ struct duo_ring {
 struct duo_err {
 	STAILQ_ENTRY(duo_err) link;
 	struct fi_cq_err_entry entry;
-	/* path whose provider has set prov_errno; -1: ofi_duo has set it */
+	/*
+	 * path of the provider that has set prov_errno; -1: ofi_duo itself has
+	 * set prov_errno
+	 */
 	int path;
-	uint32_t place;		/* ring->tail when the error was added */
+	/*
+	 * ring->tail when the error was added. Reads return the entries before
+	 * this place, then the error, then the later entries.
+	 */
+	uint32_t place;
 	uint8_t data[DUO_ERR_DATA_MAX];
 };
 
@@ -49,7 +61,10 @@ struct duo_err_list {
 	bool overrun;
 };
 
-/* The unused part of the array that the application passed to fi_cq_read(). */
+/*
+ * The unused part of the array that the application has passed to the running
+ * fi_cq_read(). Polls write new completions there, not to the ring.
+ */
 struct duo_sink {
 	void *buf;		/* place of the next entry */
 	fi_addr_t *src;	/* place of the next source; NULL: not requested */
@@ -59,8 +74,9 @@ struct duo_sink {
 };
 
 /*
- * Implements duo_entry_write() for all formats but FI_CQ_FORMAT_TAGGED. Their
- * entries are prefixes of fi_cq_tagged_entry.
+ * Does the work of duo_entry_write() for all formats except
+ * FI_CQ_FORMAT_TAGGED. The entries of these formats are prefixes of struct
+ * fi_cq_tagged_entry.
  */
 static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 				  const struct fi_cq_tagged_entry *entry)
@@ -77,8 +93,8 @@ static inline void *duo_entry_cut(void *at, enum fi_cq_format format,
 
 /*
  * Writes an entry to an application's array. Returns the place of the next
- * entry. Copies field by field: a memcpy() that loads several fields at once
- * would wait for the caller's stores to them.
+ * entry. Copies field by field: the caller may just have stored the fields, and
+ * a memcpy() that loads several fields at once would wait for these stores.
  */
 static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 				    const struct fi_cq_tagged_entry *entry)
@@ -86,7 +102,10 @@ static inline void *duo_entry_write(void *at, enum fi_cq_format format,
 	struct fi_cq_tagged_entry cut, *to = at;
 
 	if (__builtin_expect(format != FI_CQ_FORMAT_TAGGED, false)) {
-		/* passes a copy's address, so *entry can stay in registers */
+		/*
+		 * Passes the address of a copy, so that the compiler can keep
+		 * the fields of *entry in registers.
+		 */
 		cut = *entry;
 		return duo_entry_cut(at, format, &cut);
 	}
@@ -111,7 +130,10 @@ static inline void duo_sink_put(struct duo_sink *sink,
 	sink->count++;
 }
 
-/* Skips `count` entries that the caller has written in FI_CQ_FORMAT_TAGGED. */
+/*
+ * Marks the next `count` entries of the array as used. The caller has written
+ * them itself, in FI_CQ_FORMAT_TAGGED.
+ */
 static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 {
 	sink->buf = (struct fi_cq_tagged_entry *) sink->buf + count;
@@ -122,14 +144,15 @@ static inline void duo_sink_advance(struct duo_sink *sink, size_t count)
 }
 
 /*
- * Allocates a ring with at least `size` slots, if size is up to DUO_RING_MAX.
- * Returns 0 or -FI_ENOMEM.
+ * Allocates a ring with at least `size` slots. If `size` is above 2^30,
+ * allocates 2^30 slots instead. Returns 0 or -FI_ENOMEM.
  */
 int duo_ring_init(struct duo_ring *ring, size_t size);
 void duo_ring_fini(struct duo_ring *ring);
 /*
- * Adds an entry, even to a gated ring. Returns 0; -FI_ENOMEM: the ring is full
- * and cannot grow, and the entry is not added.
+ * Adds an entry to the ring, even while the ring is gated. If all slots are in
+ * use, first doubles the size of the ring. Returns 0; -FI_ENOMEM: the ring
+ * cannot grow, and the entry is not added.
  */
 int duo_ring_push(struct duo_ring *ring, const struct fi_cq_tagged_entry *entry,
 		  fi_addr_t src);
@@ -140,8 +163,10 @@ static inline bool duo_ring_empty(const struct duo_ring *ring)
 }
 
 /*
- * Makes slot 0 the next slot of an empty ring, so that short rings use only
- * slots in the CPU's cache. The list of errors must be empty (duo_err.place).
+ * Makes slot 0 the next slot of a ring. If the ring never has many entries, it
+ * then uses only its first slots, which stay in the CPU's cache. The ring must
+ * be empty. The list of errors must also be empty, because duo_err.place of an
+ * error would not be valid any more.
  */
 static inline void duo_ring_rewind(struct duo_ring *ring)
 {
@@ -149,15 +174,20 @@ static inline void duo_ring_rewind(struct duo_ring *ring)
 	ring->tail = 0;
 }
 
-/* True if the ring is full or gated. Then duo_ring_put() must not be called. */
+/*
+ * True if the ring is full or gated. The caller must then not call
+ * duo_ring_put(), but take its slow path.
+ */
 static inline bool duo_ring_full(const struct duo_ring *ring)
 {
 	return ring->tail - ring->head >= ring->limit;
 }
 
 /*
- * Gates or ungates the ring. A gated ring appears full, so new entries take the
- * slow path. It wakes sleeping threads, or drops the entries of a hidden CQ.
+ * Gates or ungates the ring. While it is gated, duo_ring_full() is true, and
+ * the code that adds an entry calls duo_cq_push_slow(). duo_cq_push_slow()
+ * wakes the threads that sleep on the CQ. If the CQ is hidden, it also drops
+ * the entry.
  */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
@@ -181,8 +211,9 @@ static inline void duo_ring_put(struct duo_ring *ring,
 }
 
 /*
- * Moves one entry to buf. If src is not NULL, moves its source to src. The ring
- * must not be empty. Returns the place of the next entry in buf.
+ * Removes the oldest entry from the ring, and writes it to buf. If src is not
+ * NULL, stores the source of the message in *src. The ring must not be empty.
+ * Returns the place in buf behind the entry.
  */
 static inline void *duo_ring_read_one(struct duo_ring *ring,
 				      enum fi_cq_format format, void *buf,
@@ -196,12 +227,17 @@ static inline void *duo_ring_read_one(struct duo_ring *ring,
 	return duo_entry_write(buf, format, &slot->entry);
 }
 
-/* Moves up to `count` entries. Returns the number of entries moved. */
+/*
+ * Removes the oldest entries from the ring, at most `count`, and writes them to
+ * buf. If src is not NULL, stores their sources in src[]. Returns the number of
+ * entries.
+ */
 size_t duo_ring_read(struct duo_ring *ring, enum fi_cq_format format,
 		     void *buf, size_t count, fi_addr_t *src);
 
 void duo_err_init(struct duo_err_list *errs);
 void duo_err_fini(struct duo_err_list *errs);
+/* Adds an error. If there is no memory for the error, sets errs->overrun. */
 void duo_err_push(struct duo_err_list *errs, const struct duo_ring *ring,
 		  const struct fi_cq_err_entry *entry, int path);
 
@@ -216,7 +252,10 @@ static inline bool duo_err_none(const struct duo_err_list *errs)
 	return !errs->some;
 }
 
-/* Returns the number of ring entries before the first error, if any. */
+/*
+ * Returns the number of ring entries that precede the first error of the list.
+ * If the list is empty, returns the number of all ring entries.
+ */
 static inline uint32_t duo_err_after(const struct duo_err_list *errs,
 				     const struct duo_ring *ring)
 {
@@ -233,10 +272,11 @@ static inline bool duo_err_due(const struct duo_err_list *errs,
 }
 
 /*
- * Moves the first error to *entry, and returns its duo_err.path. If the list is
- * empty, stores FI_EOVERRUN: errs->overrun must then be set. Copies err_data to
- * the array that the caller has set in *entry (fi_cq_readerr(3)), otherwise to
- * `data`, which has DUO_ERR_DATA_MAX bytes.
+ * Moves the first error of the list to *entry, and returns its duo_err.path. If
+ * the list is empty, errs->overrun must be set; stores the error FI_EOVERRUN in
+ * *entry, and returns -1. If the caller has set an array for err_data in *entry
+ * (fi_cq_readerr(3)), copies err_data there. Otherwise copies err_data to
+ * `data`, which must have DUO_ERR_DATA_MAX bytes.
  */
 int duo_err_pop(struct duo_err_list *errs, struct fi_cq_err_entry *entry,
 		void *data);

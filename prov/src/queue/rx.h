@@ -2,10 +2,19 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Receive entries: "Objects and lifetimes" in docs/objects.md. Only memory
- * limits their number: with a lower limit, correct MPI programs could hang. The
- * core writes the first of the four cache lines of an entry. A local match uses
- * the last two. Lock: the group's.
+ * Receive entries: "Objects and lifetimes" in docs/objects.md. An entry stands
+ * for a receive, a local message that waits for its receive, or a peek. Some
+ * receives have further entries: owner entries, sub-receives and second entries
+ * (enum duo_rx_state). Only memory limits the number of entries: with a lower
+ * limit, correct MPI programs could hang. The core writes the first of the four
+ * cache lines of an entry. A match with a local message uses the last two.
+ * Lock: the group's.
+ *
+ * An *unresolved* message is a local message with a sender that has no fi_addr
+ * yet, or a local message that arrived while such a message waited. Before
+ * ofi_duo matches it, ofi_duo looks up the addresses of the AV again. A
+ * *deferred* receive is in ofi_duo's posted queue, but not yet posted to the
+ * core. The other terms: docs/glossary.md, "Receiving".
  */
 #ifndef DUO_RX_H
 #define DUO_RX_H
@@ -34,7 +43,7 @@ enum duo_rx_state {
 	DUO_RX_FREE,
 	DUO_RX_POSTED,		/* receive in the posted queue */
 	DUO_RX_LOCAL, /* receive that the local transport fills and completes */
-	/* receive that the core has matched, or that it cannot cancel */
+	/* receive that the core has matched, or that the core cannot cancel */
 	DUO_RX_CORE,
 	/* receive for which ofi_duo has called the core's fi_cancel() */
 	DUO_RX_CANCELING,
@@ -42,21 +51,24 @@ enum duo_rx_state {
 	DUO_RX_PEEK,	/* FI_PEEK that the core has not completed */
 	DUO_RX_ARRIVING,	/* local message that is in no queue yet */
 	DUO_RX_UNEXP,		/* local message in the unexpected queue */
-	/* unresolved message; local message that arrived during fi_close() */
+	/* unresolved message, or local message that arrived in fi_close() */
 	DUO_RX_UNRESOLVED,
 	DUO_RX_CLAIMED,	/* local message claimed by FI_PEEK | FI_CLAIM */
 	DUO_RX_CORE_CLAIMED,	/* core message claimed by FI_PEEK | FI_CLAIM */
-	/* ended receive, not reused yet: the core may report it again */
+	/*
+	 * receive that has ended; its entry must not be used again yet, because
+	 * the core may report the receive once more
+	 */
 	DUO_RX_RETIRED,
 	DUO_RX_OWNER,	/* owner entry of a multi-receive buffer */
 	/* remainder of a multi-receive buffer that is not posted yet */
 	DUO_RX_READY,
-	/* second entry: the buffers of a receive that has more than one */
+	/* additional entry of a receive with several buffers: lists them */
 	DUO_RX_MORE,
 	DUO_RX_STATES
 };
 
-/* For each state: bits (1 << state) of the states that may follow. */
+/* duo_rx_next[state] has the bit 1 << next for each state that may follow. */
 extern const uint32_t duo_rx_next[DUO_RX_STATES];
 
 static inline bool duo_rx_may(enum duo_rx_state from, enum duo_rx_state to)
@@ -76,13 +88,17 @@ enum duo_rx_wanted {
 	DUO_RX_WANTED_DEVICE,	/* a completion; buffers may be device memory */
 };
 
-/* How long ofi_duo delays the post of a receive to the core (core/lazy.h). */
+/* Time until which ofi_duo delays the post of a receive to the core. */
 enum duo_rx_lazy {
-	DUO_LAZY_NONE,		/* neither deferred nor blocked */
+	DUO_LAZY_NONE,		/* no delay: neither deferred nor blocked */
 	DUO_LAZY_DUE,		/* until the next poll */
-	/* until the local transport is idle, or aging posts the receive */
+	/*
+	 * until the local transport is idle; during local traffic, until
+	 * duo_cq_age() finds that the receive has waited too long (aging)
+	 */
 	DUO_LAZY_WAITS,
-	DUO_LAZY_BLOCKED, /* until an earlier multi-receive buffer is used up */
+	/* until an earlier multi-receive buffer is used up or canceled */
+	DUO_LAZY_BLOCKED,
 };
 
 struct duo_ep;
@@ -93,8 +109,9 @@ struct duo_near_msg {
 	struct near_rndv rndv;
 	void *payload;	/* message data; NULL: still in the sender's memory */
 	/*
-	 * the receive is a sub-receive and has ended, but an earlier one with a
-	 * message of this peer must be reported first
+	 * The receive of this message is a sub-receive, and has ended. But
+	 * ofi_duo must first report an earlier sub-receive, which also gets a
+	 * message of this peer and has not ended yet.
 	 */
 	bool ended;
 	bool device; /* NEAR_DEVICE: the message is in device memory */
@@ -118,13 +135,17 @@ struct duo_rx_buffers {
 struct duo_rx {
 	union {
 		/*
-		 * receive on the core; must be first, because duo_cq_rx() takes
-		 * its address as that of the entry
+		 * Receive on the core: the context that the core gets. Must be
+		 * the first member, because duo_cq_rx() uses the address of
+		 * this context as the address of the entry.
 		 */
 		struct fi_context2 core_ctx;
 		/* local message; libfabric's shm accesses this member */
 		struct fi_peer_rx_entry peer;
-		/* message over near: replaces peer.context and all behind it */
+		/*
+		 * Message over near. The members of `peer` before peer.context
+		 * are valid; `arrival` replaces peer.context and all behind it.
+		 */
 		struct {
 			char described[offsetof(struct fi_peer_rx_entry,
 						context)];
@@ -156,7 +177,8 @@ struct duo_rx {
 	void *context;			/* the application's context */
 	uint64_t flags;			/* flags of the operation */
 	union {
-		struct duo_want want;	/* receive: the next three members */
+		/* receive: its addr, tag and ignore (below) as one struct */
+		struct duo_want want;
 		struct {
 			/* source that the receive names, or of the message */
 			fi_addr_t addr;
@@ -177,10 +199,14 @@ struct duo_rx {
 			bool on_core;	/* posted to the core */
 			uint8_t lazy;	/* enum duo_rx_lazy */
 			uint8_t wanted;	/* enum duo_rx_wanted */
-			/* new local message: will be unresolved */
+			/*
+			 * new local message: duo_arrival_queue() must make it
+			 * unresolved, because its sender has no fi_addr yet, or
+			 * because such a message waits
+			 */
 			bool unresolved : 1;
-			bool bounced : 1;
-			/* number of buffers; above 1: see rx->more */
+			bool bounced : 1;	/* `bounce` is valid */
+			/* number of buffers; above 1: `more` lists them */
 			uint8_t count;
 			bool multi; /* sub-receive of a multi-receive buffer */
 		};
@@ -207,8 +233,9 @@ static_assert(offsetof(struct duo_rx, arrival) +
 TAILQ_HEAD(duo_rx_list, duo_rx);
 
 /*
- * Inserts rx into a list, linked by `field`: before the first entry of the same
- * kind with a higher seq, otherwise at the end.
+ * Inserts rx into a list that is linked by `field`, in the order of seq: before
+ * the first entry of the same kind with a higher seq. If there is no such
+ * entry, inserts rx at the end.
  */
 #define DUO_RX_INSERT(list, rx, field) do { \
 	struct duo_rx *later_; \
@@ -226,7 +253,7 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
 	uint32_t capacity;	/* number of entries in all ranges */
-	/* first never-used entry of the last range; `end`: all were used */
+	/* first entry of the last range that was never used; `end`: none */
 	struct duo_rx *next;
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
@@ -246,13 +273,18 @@ DUO_INLINE void duo_rx_become(struct duo_rx *rx, enum duo_rx_state state)
 
 void duo_rx_pool_init(struct duo_rx_pool *pool, struct duo_ep *ep);
 void duo_rx_pool_fini(struct duo_rx_pool *pool);
-/* Makes the next `count` allocations of entries succeed. False: no memory. */
+/*
+ * Makes sure that `count` entries are free, so that the next `count`
+ * allocations of entries succeed. False: there is no memory.
+ */
 bool duo_rx_pool_reserve(struct duo_rx_pool *pool, uint32_t count);
 /* Adds an entry to an empty free list. False: no memory; logs the failure. */
 bool duo_rx_pool_refill(struct duo_rx_pool *pool);
 /*
- * Adds a second entry to rx, for `count` buffers (at least 2). The caller must
- * have reserved the entry, and must write the list that this function returns.
+ * Adds a second entry, rx->more, to the receive rx, which has `count` buffers
+ * (at least 2). The caller must have reserved the entry by
+ * duo_rx_pool_reserve(). Returns the list of buffers in the second entry, which
+ * the caller must write.
  */
 struct duo_rx_buffers *duo_rx_extend(struct duo_rx_pool *pool,
 				     struct duo_rx *rx, size_t count);
@@ -263,7 +295,10 @@ void duo_rx_strip(struct duo_rx_pool *pool, struct duo_rx *rx);
 	((uint8_t *) &(what))[offsetof(struct duo_rx, field) - \
 			      offsetof(struct duo_rx, what)]
 
-/* Returns duo_rx.what of a posted receive with one buffer and a completion. */
+/*
+ * Returns the value of rx->what for a posted receive in the common case: one
+ * buffer in host memory, a completion, neither deferred nor on the core.
+ */
 static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 {
 	uint64_t what = 0;
@@ -275,7 +310,7 @@ static inline uint64_t duo_rx_plain(enum duo_rx_kind kind)
 	return what;
 }
 
-/* True if rx->what equals duo_rx_plain(), apart from rx->lazy. */
+/* True if rx->what equals duo_rx_plain(). Ignores rx->lazy. */
 static inline bool duo_rx_is_plain(const struct duo_rx *rx,
 				   enum duo_rx_kind kind)
 {
@@ -319,6 +354,7 @@ DUO_INLINE void duo_rx_release_plain(struct duo_rx_pool *pool,
 	SLIST_INSERT_HEAD(&pool->free, rx, free_link);
 }
 
+/* Frees an entry, with its bounce buffer and second entry if it has them. */
 static inline void duo_rx_release(struct duo_rx_pool *pool, struct duo_rx *rx)
 {
 	assert(rx->state != DUO_RX_FREE);
@@ -348,7 +384,10 @@ static inline size_t duo_rx_size(const struct duo_rx *rx)
 	return rx->count > 1 ? rx->more->buffers.size : rx->iov.iov_len;
 }
 
-/* Sets a bounce buffer from malloc(); duo_rx_release() frees it. */
+/*
+ * Sets the bounce buffer of rx, which malloc() must have returned.
+ * duo_rx_release() frees the bounce buffer.
+ */
 static inline void duo_rx_set_bounce(struct duo_rx *rx, void *bounce)
 {
 	assert(rx->state == DUO_RX_LOCAL && !rx->bounced);
