@@ -21,7 +21,10 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-/* polls of shm before fi_close(), which drops shm's queued operations */
+/*
+ * number of polls of shm before its endpoint is closed: fi_close() drops the
+ * operations that are still queued in shm
+ */
 #define DUO_SHM_DRAIN 64
 
 static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
@@ -65,7 +68,10 @@ static struct fi_info *duo_shm_hints(void)
 	return hints;
 }
 
-/* Warns that there is no shm provider. Probable reason: a small /dev/shm. */
+/*
+ * Warns that fi_getinfo() has returned no info of shm. The probable reason is
+ * that /dev/shm is too small.
+ */
 static void duo_shm_warn_missing(int ret)
 {
 	struct statvfs st = { 0 };
@@ -80,7 +86,10 @@ static void duo_shm_warn_missing(int ret)
 		 (uint64_t) st.f_bavail * st.f_bsize / 1024);
 }
 
-/* Returns shm's info. NULL: none, and a warning was logged; or no memory. */
+/*
+ * Returns the info with which ofi_duo opens shm. NULL: shm cannot be used, and
+ * this function has logged a warning; or there is no memory.
+ */
 static struct fi_info *duo_shm_getinfo(void)
 {
 	struct fi_info *hints, *info = NULL;
@@ -144,7 +153,10 @@ static int duo_shm_domain_open(struct duo_domain *domain)
 	return ret;
 }
 
-/* Opens shm's endpoint, and restores the signal handlers that shm replaces. */
+/*
+ * Opens shm's endpoint. shm then replaces the handlers of some signals, so this
+ * function restores the application's handlers.
+ */
 static int duo_shm_endpoint(struct duo_ep *ep, struct fi_info *info)
 {
 	struct sigaction saved[DUO_SIGNAL_COUNT];
@@ -178,7 +190,8 @@ static int duo_shm_open_ep(struct duo_ep *ep)
 
 /*
  * Opens a shared receive context (SRX) of shm, and binds it to shm's endpoint
- * at once, because shm's domain keeps only the last SRX.
+ * at once. No other SRX may be opened in between, because shm's domain refers
+ * only to the SRX that was opened last.
  */
 static int duo_shm_bind_srx(struct duo_ep *ep)
 {
@@ -221,7 +234,12 @@ static int duo_shm_enable(struct duo_ep *ep)
 	ret = fi_setname(&shm->fid, name, DUO_TRANSPORT_NAME_MAX);
 	if (ret)
 		return ret;
-	/* here shm writes to pages that are not allocated yet: region.c */
+	/*
+	 * shm creates the region in fi_enable(), and writes to pages before
+	 * duo_shm_allocate() can allocate them. If other files have used the
+	 * space since duo_shm_check_space(), SIGBUS may kill the process. This
+	 * cannot be avoided, and also happens without ofi_duo.
+	 */
 	ret = fi_enable(shm);
 	return ret ? ret : duo_shm_allocate(name);
 }
@@ -262,8 +280,8 @@ static int duo_shm_bind_cntrs(struct duo_ep *ep)
 }
 
 /*
- * Adds a new endpoint to the registry's count of endpoints over shm. Returns 0;
- * -EUSERS: the count exceeds DUO_SHM_ENDPOINTS; or another error.
+ * Adds 1 to the number of endpoints over shm that the registry counts. Returns
+ * 0; -EUSERS: the number is now above DUO_SHM_ENDPOINTS; or another error.
  */
 static int duo_shm_count_ep(uint64_t compat_id)
 {

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * In a build with a libfabric before 2.0, this file replaces the other source
- * files of this folder, because that libfabric's shm cannot be a peer provider.
+ * If ofi_duo is built with a libfabric before 2.0, the build uses this file in
+ * place of the other source files of this folder, because the provider shm of
+ * that libfabric cannot be a peer provider.
  */
 
 #include <rdma/fi_errno.h>
@@ -20,7 +21,10 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
 	return -FI_ENODATA;
 }
 
-/* The other functions are NULL: ofi_duo calls none if fabric_open() fails. */
+/*
+ * fabric_open() always fails. ofi_duo then calls no other function of the
+ * transport, so these are NULL.
+ */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
 	.limits = DUO_SHM_LIMITS,

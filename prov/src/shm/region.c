@@ -2,10 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The shared memory files of shm, called regions: names, space, connections to
- * peers, and removal after failures of processes. shm does not allocate the
- * pages of a region: if /dev/shm lacks space for a page, access to the page
- * raises SIGBUS.
+ * The shared memory files of shm, called regions: their names, the space that
+ * they need, connections to the regions of peers, and the removal of the
+ * regions of failed processes. shm does not allocate the pages of a region. If
+ * /dev/shm has no space for a page, the first access to the page raises SIGBUS.
  */
 
 #include <dirent.h>
@@ -29,15 +29,19 @@
 #include "obj/fabric.h"
 #include "shm/shm.h"
 
-/* Writes the prefix of this user's region names. Returns its length. */
+/*
+ * Writes the prefix of the names of this user's regions to buf. Returns the
+ * length of the prefix.
+ */
 static int duo_shm_prefix(char *buf, size_t size)
 {
 	return snprintf(buf, size, "ofi_duo.s.%u.", (unsigned) geteuid());
 }
 
 /*
- * Makes a name that cannot be guessed. Otherwise another user could create the
- * file first, and shm would use it. Returns 0 or -errno.
+ * Makes a name for a region, with a random number. If another user could guess
+ * the name, that user could create the file first, and shm would use it.
+ * Returns 0 or -errno.
  */
 static int duo_shm_make_name(uint64_t pid_ns, char *name)
 {
@@ -54,9 +58,10 @@ static int duo_shm_make_name(uint64_t pid_ns, char *name)
 }
 
 /*
- * Computes the compatibility id. The user namespace is part of the id, because
- * the kernel may forbid reads from a process in another user namespace. Returns
- * 0 or -FI_EOPNOTSUPP.
+ * Computes the compatibility id: two endpoints use shm for each other only if
+ * their ids are equal. The user namespace is part of the id, because the kernel
+ * may forbid a process to read the memory of a process in another user
+ * namespace. Returns 0; -FI_EOPNOTSUPP: there is no /dev/shm.
  */
 static int duo_shm_compat_id(uint64_t *compat_id)
 {
@@ -84,15 +89,19 @@ int duo_shm_publish(struct duo_publication *pub)
 	return duo_shm_make_name(pid_ns, pub->peer_name);
 }
 
-/* True if two region names have the same user, pid and pid namespace. */
+/*
+ * True if two region names have the same user, pid and pid namespace, so that
+ * both regions belong to the same process.
+ */
 static bool duo_shm_sibling(const char *name, const char *other)
 {
 	return !strncmp(name, other, strrchr(name, '.') - name + 1);
 }
 
 /*
- * Removes a region by name. Does not compare the uid in the name with that of
- * this process: uids differ between user namespaces.
+ * Removes the region of a failed process, by name. Does not compare the uid in
+ * the name with the uid of this process, because one user may have different
+ * uids in different user namespaces.
  */
 void duo_shm_reap(const char *name)
 {
@@ -103,9 +112,9 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes the regions of this user's exited processes, whose pids the names of
- * the regions contain. If no region remains, resets the registry's count of
- * endpoints.
+ * Removes the regions of those processes of this user that have exited. The
+ * name of a region contains the pid of its process. If no region of this user
+ * remains, resets the number of endpoints that the registry counts.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {
@@ -134,7 +143,10 @@ void duo_shm_sweep(int dir, uint64_t pid_ns)
 		duo_registry_reset_count(dir, compat_id);
 }
 
-/* True if RLIMIT_AS permits the mappings of DUO_SHM_ENDPOINTS regions. */
+/*
+ * True if RLIMIT_AS permits this process to map the regions of
+ * DUO_SHM_ENDPOINTS endpoints, the largest number that it may have to map.
+ */
 static bool duo_shm_maps(void)
 {
 	const size_t size = (size_t) DUO_SHM_ENDPOINTS * DUO_SHM_REGION;
@@ -155,7 +167,7 @@ int duo_shm_check_space(void)
 
 	if (!duo_shm_maps())
 		return -FI_ENOMEM;
-	/* above this limit, growing a file raises SIGXFSZ */
+	/* if shm made its file longer than this limit, SIGXFSZ would follow */
 	if (!getrlimit(RLIMIT_FSIZE, &limit) &&
 	    limit.rlim_cur < DUO_SHM_REGION)
 		return -EFBIG;
@@ -191,8 +203,9 @@ static fi_addr_t duo_shm_known(const struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Maps a peer's region as a test: shm cannot handle a failure at the first
- * send (docs/registry.md, "Mapping"). Returns 0 or -errno.
+ * Maps a peer's region, and unmaps it again. This is a test: shm maps the
+ * region at the first send, and cannot handle a failure there
+ * (docs/registry.md, "Mapping"). Returns 0 or -errno.
  */
 static int duo_shm_probe(const char *name)
 {
@@ -253,8 +266,9 @@ static fi_addr_t duo_shm_insert(struct duo_shm *shm, const char *peer_name)
 }
 
 /*
- * Inserts a peer into shm's AV: duo_transport.connect(). Rejects endpoints of
- * this process, whose regions shm might read after they have been unmapped.
+ * Implements duo_transport.connect(): inserts a peer into shm's AV. Rejects
+ * endpoints of this process, because shm might read their regions after they
+ * have been unmapped.
  */
 fi_addr_t duo_shm_connect(struct duo_ep *ep, const char *peer_name,
 			  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -285,7 +299,10 @@ bool duo_shm_exists(const struct duo_ep *ep, fi_addr_t index)
 	return !access(path, F_OK);
 }
 
-/* Assumes that each endpoint is a process on this thread's CPUs. */
+/*
+ * Implements duo_transport.oversubscribed(). Assumes that each endpoint belongs
+ * to another process, and that all these processes use this thread's CPUs.
+ */
 bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints)
 {
 	return near_oversub(NULL, 0, endpoints ? endpoints - 1 : 0);

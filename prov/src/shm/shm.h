@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over libfabric's shm, a peer provider (fi_peer(3)):
- * shm calls ofi_duo to match messages and to write completions. Lock: the
- * domain's; shm takes none. Cost: 16 MiB of /dev/shm per endpoint.
+ * The local transport over libfabric's provider shm, called shm in this folder.
+ * ofi_duo opens shm as a peer provider (fi_peer(3)): shm calls ofi_duo to match
+ * messages with receives, and to write completions. Each endpoint has a
+ * *region*, a file of 16 MiB in /dev/shm. Lock: the caller must hold the
+ * domain's lock; shm itself takes no lock.
  */
 #ifndef DUO_SHM_H
 #define DUO_SHM_H
@@ -38,19 +40,28 @@ struct duo_shm {
 	char name[DUO_SHM_PEERS][DUO_TRANSPORT_NAME_MAX];
 };
 
+/* region.c */
 /*
- * region.c: checks the space for an endpoint's region. Returns 0, -FI_ENOMEM
- * (RLIMIT_AS is too low), -EFBIG (RLIMIT_FSIZE is too low), -FI_ENOSPC
- * (/dev/shm lacks space), or another -errno.
+ * Checks whether there is space for the region of an endpoint. Returns
+ * - 0: there is space
+ * - -FI_ENOMEM: RLIMIT_AS is too low
+ * - -EFBIG: RLIMIT_FSIZE is too low
+ * - -FI_ENOSPC: /dev/shm has too little free space
+ * - another -errno
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of an enabled endpoint's region. Returns 0 or -errno;
- * -FI_ENOSPC: other files have taken the space since duo_shm_check_space().
+ * Allocates all pages of the region with this name. The endpoint of the region
+ * must be enabled, because shm creates the region then. Returns 0 or -errno;
+ * -FI_ENOSPC: other files have used the space since duo_shm_check_space().
  * After an error, the caller must close the endpoint.
  */
 int duo_shm_allocate(const char *name);
-/* Sets shm's fields of *pub, with a random region name. Returns 0 or -errno. */
+/*
+ * Sets the fields of an endpoint's registry record that belong to shm. One of
+ * them is the name of the region, which contains a random number. Returns 0 or
+ * -errno.
+ */
 int duo_shm_publish(struct duo_publication *pub);
 /* Functions of struct duo_transport. */
 void duo_shm_reap(const char *name);
@@ -62,7 +73,7 @@ bool duo_shm_oversubscribed(const struct duo_ep *ep, size_t endpoints);
 
 /* srx.c */
 void duo_shm_srx_init(struct duo_ep *ep);
-/* Functions of struct duo_transport; *_open() open objects of shm. */
+/* Functions of struct duo_transport. */
 int duo_shm_start(struct duo_rx *rx, const struct duo_recv *recv);
 int duo_shm_cq_open(struct duo_cq *cq, size_t size);
 uint32_t duo_shm_poll(struct duo_cq *cq);

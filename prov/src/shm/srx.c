@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions that shm calls while ofi_duo polls shm or sends over shm, under the
- * domain's lock: see fi_peer(3). A message that is discarded, or is longer than
- * its receive, goes to a bounce buffer: docs/matching.md, "Truncation".
+ * Functions of ofi_duo that shm calls: see fi_peer(3). shm does so while
+ * ofi_duo polls shm or sends over shm, so the calling thread holds the domain's
+ * lock. If a message is discarded, or is longer than its receive, shm writes it
+ * to a bounce buffer: docs/matching.md, "Truncation".
  */
 
 #include <stdlib.h>
@@ -19,7 +20,10 @@
 #include "rx/arrive.h"
 #include "rx/recv.h"
 
-/* Descriptors of a receive: all NULL, because buffers are in host memory. */
+/*
+ * The descriptors that shm gets for each receive. All are NULL, because the
+ * buffers are in host memory.
+ */
 static void *duo_shm_no_desc[DUO_IOV_LIMIT];
 
 static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
@@ -27,7 +31,10 @@ static struct duo_ep *duo_shm_ep_of(struct fid_peer_srx *srx)
 	return duo_container_of(srx, struct duo_ep, peer_srx);
 }
 
-/* Prepares rx for shm. Completions of shm then have rx as their context. */
+/*
+ * Prepares the receive rx for shm, which fills its buffers. The context of
+ * shm's completion is then rx.
+ */
 static void duo_shm_hand_over(struct duo_rx *rx)
 {
 	duo_rx_become(rx, DUO_RX_LOCAL);
@@ -52,6 +59,7 @@ static void duo_shm_describe(struct duo_rx *rx,
 	rx->peer.peer_context = NULL;
 }
 
+/* Makes shm write the message of rx to the bounce buffer. */
 static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 {
 	duo_rx_set_bounce(rx, bounce);
@@ -61,9 +69,10 @@ static void duo_shm_aim_bounce(struct duo_rx *rx, void *bounce, size_t size)
 }
 
 /*
- * Returns a matching receive; NULL: none. Sets a bounce buffer if the message
- * is longer than the receive. If there is no memory for the bounce buffer, ends
- * the receive with FI_ENOMEM and tries the next one.
+ * Returns the first posted receive that matches the message. NULL: no receive
+ * matches. If the message is longer than the receive, sets a bounce buffer. If
+ * there is no memory for the bounce buffer, ends the receive with FI_ENOMEM,
+ * and tries the next receive that matches.
  */
 static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 				    const struct fi_peer_match_attr *attr,
@@ -91,9 +100,10 @@ static struct duo_rx *duo_shm_match(struct duo_ep *ep, enum duo_rx_kind kind,
 }
 
 /*
- * Stores in *entry a new entry for an unexpected or unresolved message. Returns
- * -FI_ENOENT: shm keeps the message, and passes the entry to
- * duo_arrival_queue(). -FI_ENOMEM: there is no entry, and the message is lost.
+ * Stores a new receive entry for a message in *entry. If `unresolved` is true,
+ * the message will be unresolved, otherwise unexpected. Returns
+ * - -FI_ENOENT: shm keeps the message, and passes *entry to duo_arrival_queue()
+ * - -FI_ENOMEM: no entry is free, and shm loses the message
  */
 static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 			      const struct fi_peer_match_attr *attr,
@@ -121,6 +131,10 @@ static int duo_shm_unexpected(struct duo_ep *ep, enum duo_rx_kind kind,
 	return -FI_ENOENT;
 }
 
+/*
+ * shm has received the start of a message. Returns 0 and stores the matching
+ * receive in *entry, or returns the result of duo_shm_unexpected().
+ */
 static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 		       const struct fi_peer_match_attr *attr,
 		       struct fi_peer_rx_entry **entry)
@@ -132,7 +146,11 @@ static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	ep->rx_cq->local_events++;
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
-	/* the message becomes unresolved: docs/matching.md */
+	/*
+	 * The message becomes unresolved if another unresolved message waits,
+	 * during fi_close(), or if its sender may be in the AV although it has
+	 * no fi_addr yet: docs/matching.md, "Unresolved messages".
+	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))
 		return duo_shm_unexpected(ep, kind, attr, addr, true, entry);
@@ -163,7 +181,10 @@ static int duo_shm_get_tag(struct fid_peer_srx *srx,
 	return duo_shm_get(srx, DUO_TAGGED, attr, entry);
 }
 
-/* Frees the entry of a message that is complete, or whose endpoint closes. */
+/*
+ * Frees the receive entry of a message. shm calls this function when the
+ * message is complete, or when the endpoint closes.
+ */
 static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 {
 	struct duo_rx *rx = duo_rx_of_peer(entry);
@@ -176,8 +197,9 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 }
 
 /*
- * Updates the peer indexes in messages from unknown senders. shm calls this
- * function after it has inserted a peer, which may be one of these senders.
+ * shm calls this function after it has inserted a peer into its AV. Waiting
+ * messages may be from this peer, and have no peer index yet. Updates the peer
+ * indexes of all unresolved messages, and of unexpected ones without a fi_addr.
  */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
 				   fi_addr_t (*get_addr)(
@@ -253,7 +275,11 @@ void duo_shm_srx_init(struct duo_ep *ep)
 	ep->peer_srx.owner_ops = &duo_shm_srx_owner_ops;
 }
 
-/* A receive's context is its duo_rx, which shm frees after this call. */
+/*
+ * Writes a completion of shm to the CQ. If the completion is that of a receive,
+ * context is the receive entry (duo_shm_hand_over()). shm frees this entry by
+ * duo_shm_free_entry() after this call.
+ */
 static ssize_t duo_shm_cq_write(struct fid_peer_cq *peer_cq, void *context,
 				uint64_t flags, size_t len, void *buf,
 				uint64_t data, uint64_t tag, fi_addr_t src)
@@ -353,9 +379,9 @@ int duo_shm_cntr_open(struct duo_cntr *cntr)
 }
 
 /*
- * Polls shm and returns the number of events. Does not poll if too few receive
- * entries are free, because shm would lose messages; senders then get
- * -FI_EAGAIN.
+ * Polls shm for all endpoints of the CQ, and returns the number of events. If
+ * too few receive entries are free, and there is no memory for more, does not
+ * poll, because shm would lose messages. Local senders then get -FI_EAGAIN.
  */
 uint32_t duo_shm_poll(struct duo_cq *cq)
 {
