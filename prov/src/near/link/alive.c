@@ -38,7 +38,10 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 
 	if (fd == -ESRCH)
 		return fd;
-	/* after pidfd_open(): success shows that fd is the peer's pidfd */
+	/*
+	 * The check must follow pidfd_open(). If the peer's process still has
+	 * the pid now, it also had the pid then, so fd is its pidfd.
+	 */
 	ret = duo_proc_check(peer->addr.pid, peer->addr.start);
 	peer->needs_fdx = port->fdx >= 0 && near_hidden(ret);
 	if (!ret && fd >= 0 && !duo_proc_scarce(fd) &&
@@ -52,6 +55,7 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return near_hidden(ret) ? -EACCES : ret;
 }
 
+/* True if a process of this pid namespace has the peer's pid. */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
 	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
@@ -69,7 +73,9 @@ int near_monitor(struct near_port *port, struct near_peer *peer)
 			return ret;
 	}
 	ret = near_fdx_request(port, peer);
-	/* -ESRCH: the peer has no socket, but may exist, hidden by /proc */
+	/*
+	 * -ESRCH: the peer has no socket. It may still exist, hidden by /proc
+	 */
 	return ret == -ESRCH && !peer->exited && near_pid_in_use(peer) ?
 		-EACCES : ret;
 }
@@ -109,7 +115,7 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/* True if the peer's claim still has no rx ring for lack of memory. */
+/* True if this port had no memory yet for the rx ring of the peer's claim. */
 static bool near_peer_ring_due(const struct near_port *port,
 			       const struct near_peer *peer)
 {
@@ -123,8 +129,9 @@ static bool near_peer_ring_due(const struct near_port *port,
 }
 
 /*
- * Makes a failed peer's rings active, so that polls deliver its messages. True
- * if all are delivered: has then called near_onesided.drained().
+ * Makes a failed peer's rings active, so that polls deliver its messages.
+ * Returns true if all its messages are delivered. Before this function returns
+ * true, it calls near_onesided.drained().
  */
 static bool near_peer_drained(struct near_port *port, struct near_peer *peer)
 {
@@ -174,10 +181,17 @@ static void near_port_reap(struct near_port *port)
 	struct near_link *link, *next;
 	struct near_peer *peer;
 
-	near_port_doorbells(port);	/* a failed peer may have attached */
+	/*
+	 * A failed peer may have attached to a ring of this port just before
+	 * its failure. Creates the rx ring, so that its messages are delivered.
+	 */
+	near_port_doorbells(port);
 	for (link = port->peers.next; link != &port->peers; link = next) {
 		peer = near_container(link, struct near_peer, link);
-		/* near_peer_end() may free this peer and the next one */
+		/*
+		 * near_peer_end() may free the next peer, and would also free
+		 * this peer if this function held no reference
+		 */
 		near_peer_hold(peer);
 		if (peer->draining && near_peer_drained(port, peer))
 			near_peer_end(port, peer);
@@ -200,12 +214,12 @@ static bool near_wake_drain(struct near_port *port)
 void near_port_wake(struct near_port *port)
 {
 	port->armed = false;
-	/* a full pipe wakes the threads, too */
+	/* if the pipe is full, write() fails, but the full pipe wakes them */
 	if (port->wake[0] >= 0)
 		(void)!write(port->wake[1], "", 1);
 }
 
-/* Handles the socket and readable pidfds. */
+/* Reads the socket of the fd exchange. Fails peers with a readable pidfd. */
 static void near_port_events(struct near_port *port)
 {
 	struct epoll_event event[NEAR_EVENTS];
@@ -222,7 +236,10 @@ static void near_port_events(struct near_port *port)
 		near_fdx_read(port);
 }
 
-/* True if a connected peer closed its port or rejected this port's claim. */
+/*
+ * True if the peer has closed its port, or has rejected this port's claim. This
+ * port must be connected to the peer.
+ */
 static bool near_peer_ended(const struct near_peer *peer)
 {
 	const struct near_segment *segment = peer->segment;
@@ -233,8 +250,9 @@ static bool near_peer_ended(const struct near_peer *peer)
 }
 
 /*
- * Returns 0 if the peer's process exists, or is far and has no pidfd; -ESRCH if
- * the process has exited; or an error of /proc.
+ * Returns -ESRCH if the peer's process has exited, 0 if the process exists, or
+ * an error of /proc. Also returns 0 if this port cannot check the process: it
+ * is in another pid or time namespace, and this port has no pidfd of it.
  */
 static int near_peer_process(const struct near_peer *peer)
 {
@@ -257,19 +275,29 @@ bool near_peer_check_open(const struct near_peer *peer)
 	       !near_peer_process(peer);
 }
 
-/* True if a peer without ring or pidfd has failed. Makes system calls. */
+/*
+ * True if the peer has failed. Makes system calls for the cases that neither
+ * the epoll set nor near_peer_ended() detects: this port has not mapped the
+ * peer's segment, or has no pidfd of the peer's process.
+ */
 static bool near_peer_missed(struct near_port *port, struct near_peer *peer)
 {
 	if (!peer->segment && near_fd_closed(peer))
 		return true;
 	if (peer->by_start && near_peer_check_exited(peer))
 		return true;
-	/* a retry: no descriptor was free, or no pidfd has arrived yet */
+	/*
+	 * Tries again to monitor the peer: the first attempt found no free
+	 * descriptor, or the peer has not replied with a pidfd yet.
+	 */
 	return (peer->requested_ms || (peer->wanted && !peer->needs_fdx)) &&
 	       near_monitor(port, peer) == -ESRCH;
 }
 
-/* Calls near_peer_fail() for failed peers. all: makes system calls, too. */
+/*
+ * Calls near_peer_fail() for failed peers. all: also calls near_peer_missed(),
+ * which makes system calls.
+ */
 static void near_port_find_failed(struct near_port *port, bool all)
 {
 	struct near_peer *peer;
@@ -287,8 +315,9 @@ static bool near_port_check_due(const struct near_port *port, uint64_t now)
 
 /*
  * Checks for failed peers. Every NEAR_CHECK_MS makes system calls for this, and
- * repeats failed wakeups. Does not call near_rings_check(), which may free the
- * ring that a caller of near_peer_alive() is using: the next tick does.
+ * repeats failed wakeups. Then near_rings_check() is due, too, but only the
+ * next tick calls it: near_rings_check() may free rings, and a caller of
+ * near_peer_alive() may still use one of them.
  */
 static void near_port_check(struct near_port *port, uint64_t now)
 {
@@ -313,7 +342,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer)
 	return !near_peer_failed(peer);
 }
 
-/* Schedules the next tick: in the next poll, if the process polls seldom. */
+/*
+ * Schedules the next tick. If the last tick was NEAR_CHECK_MS ago or longer,
+ * the process polls seldom, and the next poll is a tick.
+ */
 static void near_tick_next(struct near_port *port, uint64_t now)
 {
 	if (now - port->ticked_ms >= NEAR_CHECK_MS)
@@ -369,7 +401,11 @@ bool near_woken(struct near_port *port)
 {
 	bool rung;
 
-	/* the sender clears `armed` only after it has written its byte */
+	/*
+	 * A sender writes its byte first, and then clears `armed`. It might
+	 * have been killed in between. This thread has consumed the byte, so it
+	 * must clear `armed` itself, and returns true.
+	 */
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);

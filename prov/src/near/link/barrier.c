@@ -9,11 +9,13 @@
 #include "base/proc.h"
 #include "near/link/ring.h"
 
-#ifdef __SANITIZE_THREAD__
 /*
- * Not 0: near_barrier_begin() registers the process without a thread. TSan
- * forbids the creation of threads in a forked child.
+ * If NEAR_ALONE is not 0, near_barrier_begin() registers the process itself,
+ * and creates no thread. In a process with one thread, the registration is
+ * fast.
  */
+#ifdef __SANITIZE_THREAD__
+/* TSan forbids the creation of threads in a forked child */
 #define NEAR_ALONE 1
 #elif defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)

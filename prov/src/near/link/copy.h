@@ -99,8 +99,8 @@ static inline void near_iov_in(const struct iovec *iov, size_t offset,
 }
 
 /*
- * Describes up to len bytes of iov, from byte `offset` on, in the array `rest`.
- * Returns the number of elements of `rest`.
+ * Describes up to len bytes of iov, from byte `offset` on, in the array `rest`,
+ * which must have `count` elements. Returns the number of elements used.
  */
 static inline size_t near_iov_from(const struct iovec *iov, size_t count,
 				   size_t offset, size_t len,

@@ -14,8 +14,8 @@
 #define NEAR_FDX_BURST 64	/* limit of datagrams per near_fdx_read() */
 
 /*
- * True if the kernel reports that this process's user has sent msg. False for
- * the overflow uid, which may stand for several users.
+ * True if the kernel reports that a process of this process's user has sent
+ * msg. False if the uid is the overflow uid, which may stand for several users.
  */
 static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 {
@@ -23,7 +23,7 @@ static bool near_fdx_msg_same_user(const struct near_fdx_msg *msg)
 	       duo_proc_user_known();
 }
 
-/* Returns the reason to reject a request or reply; NULL: none. */
+/* Returns the reason to reject an fd request or its reply; NULL: none. */
 static const char *near_fdx_msg_fault(const struct near_port *port,
 				      const struct near_fdx_msg *msg)
 {
@@ -89,7 +89,10 @@ static bool near_fdx_temporary(int err)
 	       err == ETOOMANYREFS;
 }
 
-/* If msg is a request, replies. The peer repeats a request without reply. */
+/*
+ * If msg is a request, sends a reply. If the reply cannot be sent, the peer
+ * gets none, and sends its request again.
+ */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
 {
@@ -109,7 +112,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 /*
  * Monitors the peer by the pidfd in msg, and stores the other descriptors. If
- * msg is a request, replies, and keeps the peer until it attaches to a ring.
+ * msg is a request, sends a reply. The peer will then attach to a ring of this
+ * port. Until then, a reference of near_peer_expect() keeps the peer.
  */
 static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 			    struct near_fdx_msg *msg)
@@ -119,7 +123,8 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 	if (peer->draining)
 		return;
 	if (peer->state == NEAR_PEER_GONE) {
-		near_answer(port, peer, msg);	/* ends the peer's requests */
+		/* without a reply, the peer would repeat its requests */
+		near_answer(port, peer, msg);
 		return;
 	}
 	near_fdx_monitor(port, peer, msg);
@@ -142,7 +147,7 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 	struct near_peer *peer = near_peer_find(port, from);
 
 	if (!peer && msg->fdx.kind != NEAR_FDX_REQUEST)
-		return;		/* a late reply of a freed peer */
+		return;		/* a late reply: this port has freed the peer */
 	if (near_peer_get(port, from, &peer))
 		return;
 	near_fdx_accept(port, peer, msg);
@@ -150,8 +155,10 @@ static void near_fdx_msg_good(struct near_port *port, struct near_fdx_msg *msg)
 }
 
 /*
- * Handles another user's datagram, or NEAR_FDX_DENIED. Rejects a request. After
- * another datagram from a peer's socket, makes no more requests to the peer.
+ * Handles a datagram from another user's process, or a NEAR_FDX_DENIED
+ * datagram. Rejects a request. A datagram of any other kind shows that no
+ * request to its sender can succeed. So if the datagram has come from the
+ * socket of a peer, near_fdx_request() sends no more requests to this peer.
  */
 static void near_fdx_msg_foreign(struct near_port *port,
 				 const struct near_fdx_msg *msg)
@@ -164,7 +171,10 @@ static void near_fdx_msg_foreign(struct near_port *port,
 		peer->rejected = true;
 }
 
-/* Replies to NEAR_FDX_GPU_REQUEST. After an error, sends no descriptor. */
+/*
+ * Replies to NEAR_FDX_GPU_REQUEST. If near_onesided.share() fails, the reply
+ * has no descriptor.
+ */
 static void near_fdx_share(struct near_port *port,
 			   const struct near_fdx *request)
 {
@@ -181,7 +191,9 @@ static void near_fdx_share(struct near_port *port,
 		close(fd);
 }
 
-/* Handles NEAR_FDX_GPU_*. Returns the reason to reject it; NULL: none. */
+/*
+ * Handles a NEAR_FDX_GPU_* datagram. Returns the reason to reject it, or NULL.
+ */
 static const char *near_fdx_msg_memory(struct near_port *port,
 				       struct near_fdx_msg *msg)
 {
@@ -250,7 +262,11 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (ret == -ECONNREFUSED || ret == -ENOENT) {
-		/* only a process that has exited leaves the file behind */
+		/*
+		 * -ECONNREFUSED: no process has the socket open. If the socket
+		 * has a file, the file is still there, and only a process that
+		 * has exited leaves its file behind.
+		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
 		near_log(port, !!peer->requested_ms, "peer %d: its connection "
 			 "socket is closed; it has exited, or is in another "
@@ -309,8 +325,10 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT: the process does not have the file, so the port has closed or the
- * process is exiting. With needs_fdx, the file has only not been received yet.
+ * -ENOENT from /proc: the peer's process does not have the file open, so the
+ * peer's port has closed, or the process is exiting. If needs_fdx is set,
+ * -ENOENT shows no failure: the peer's descriptor has not arrived by the fd
+ * exchange yet.
  */
 bool near_peer_shut(struct near_peer *peer, int fd)
 {

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fd exchange, by which ports pass file descriptors over sockets:
+ * The fd exchange. If a port cannot open a peer's file descriptors through
+ * /proc, the two ports pass each other descriptors over sockets:
  * docs/near/protocol.md, *Other namespaces*.
  */
 #ifndef NEAR_LINK_FDX_H
@@ -18,7 +19,7 @@ enum near_fdx_kind {
 	NEAR_FDX_REPLY,
 	NEAR_FDX_DENIED,	/* rejects another user's request */
 	NEAR_FDX_GPU_REQUEST,	/* requests a descriptor of device memory */
-	NEAR_FDX_GPU_REPLY,	/* has this descriptor, or none */
+	NEAR_FDX_GPU_REPLY,	/* passes this descriptor; or none, on error */
 	NEAR_FDX_KINDS
 };
 
@@ -62,8 +63,9 @@ bool near_fdx_next(const struct near_port *port, struct near_fdx_msg *msg);
 /* Closes the descriptors that msg still has. */
 void near_fdx_msg_drop(struct near_fdx_msg *msg);
 /*
- * True if msg has come from the socket of the port with this nonce, or if
- * port->dir is a directory: only this user's processes create sockets there.
+ * True if msg has come from the socket of the port with this nonce. If
+ * port->dir is a directory, returns true without a check, because only
+ * processes of this user can create sockets there.
  */
 bool near_fdx_msg_from(const struct near_port *port,
 		       const struct near_fdx_msg *msg, uint64_t nonce);

@@ -24,8 +24,9 @@ union near_rights {
 };
 
 /*
- * Stores the name of a port's socket, abstract if dir is -1. Returns its length
- * for bind(). Names dir through /proc, because its path might be too long.
+ * Stores the name of a port's socket, and returns the length of the name for
+ * bind(). If dir is -1, the name is abstract. Otherwise the name contains dir
+ * as a path in /proc, because the real path of dir might be too long.
  */
 static socklen_t near_name(int dir, uint64_t nonce, struct sockaddr_un *name)
 {
@@ -53,8 +54,9 @@ static int near_fdx_socket(void)
 }
 
 /*
- * Opens the socket. bind() comes last, because after a later error the file
- * would remain, and show peers that the process has exited.
+ * Opens the socket. bind() comes last, because it creates the socket's file. If
+ * a later step failed, the file would remain without an open socket, which
+ * shows peers that the process has exited.
  */
 static int near_fdx_listen(struct near_port *port)
 {
@@ -110,7 +112,10 @@ void near_fdx_close(struct near_port *port)
 		unlink(name.sun_path);
 		close(port->dir);
 	}
-	/* forked children may still have the socket open */
+	/*
+	 * forked children may still have the socket open, so close() is not
+	 * enough
+	 */
 	shutdown(port->fdx, SHUT_RDWR);
 	close(port->fdx);
 	port->fdx = port->dir = -1;
@@ -203,7 +208,10 @@ int near_fdx_post(struct near_port *port, struct near_fdx *fdx, const int *fd)
 	near_cmsg_fill(cmsg, SCM_CREDENTIALS, &cred, sizeof(cred));
 	ret = sendmsg(port->fdx, &hdr, flags);
 	if (ret < 0 && errno == EINVAL) {
-		/* the user has no id in this user namespace: send no ids */
+		/*
+		 * The effective user has no id in this user namespace, so Linux
+		 * has rejected the ids. Send the datagram again without ids.
+		 */
 		hdr.msg_controllen = size ? CMSG_SPACE(size) : 0;
 		ret = sendmsg(port->fdx, &hdr, flags);
 	}

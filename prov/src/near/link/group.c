@@ -33,7 +33,7 @@ static const struct near_group_names {
 	  { "inactive_file ", "active_file " } },
 };
 
-/* Control groups of this process, and their ancestors, that have a limit. */
+/* This process's control groups and their ancestors: those with a limit. */
 static struct {
 	char dir[NEAR_GROUPS][NEAR_GROUP_PATH];
 	bool v2[NEAR_GROUPS];
@@ -48,7 +48,10 @@ static bool near_group_read(const char *dir, const char *name, char *text)
 	return duo_proc_read(path, text, NEAR_GROUP_TEXT) > 0;
 }
 
-/* Reads a number from a file. False: no file, or no number ("max"). */
+/*
+ * Reads a number from a file. False: the file does not exist, or has no number
+ * ("max": no limit).
+ */
 static bool near_group_number(const char *dir, const char *name,
 			      uint64_t *number)
 {
@@ -104,7 +107,7 @@ static void near_group_add(const char *dir, bool v2)
 
 	if (i == NEAR_GROUPS || strlen(dir) >= NEAR_GROUP_PATH ||
 	    !near_group_number(dir, near_group_names[v2].limit, &limit) ||
-	    limit > INT64_MAX / 2)	/* version 1: no limit */
+	    limit > INT64_MAX / 2)	/* in version 1: no limit */
 		return;
 	strcpy(near_groups.dir[i], dir);
 	near_groups.v2[i] = v2;

@@ -22,7 +22,10 @@ struct near_link {
 	     &item->member != (head);					\
 	     item = near_container(item->member.next, typeof(*item), member))
 
-/* Does the same, but the loop may free `item`. next_item: another variable. */
+/*
+ * Loops over the structs in a list; the loop may remove and free `item`.
+ * next_item: a second variable, for the struct after `item`.
+ */
 #define near_list_each_safe(item, next_item, head, member)		\
 	for (item = near_container((head)->next, typeof(*item), member); \
 	     next_item = near_container(item->member.next, typeof(*item), \

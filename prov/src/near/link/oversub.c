@@ -15,7 +15,10 @@ struct near_cpus {
 	cpu_set_t set[NEAR_CPU_SETS];
 };
 
-/* Stores the CPUs of process pid's main thread; 0: those of this thread. */
+/*
+ * Stores the CPUs on which the main thread of process pid may run. If pid is 0,
+ * stores those of the calling thread. Returns 0 or -errno.
+ */
 static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 {
 	*cpus = (struct near_cpus) {0};
@@ -24,7 +27,7 @@ static int near_cpus_of(pid_t pid, struct near_cpus *cpus)
 
 /*
  * True if process pid may run only on the CPUs in `cpus`, or if its CPUs are
- * unknown. False if the process does not exist.
+ * unknown. False if the process does not exist. pid 0: an unknown process.
  */
 static bool near_oversub_needs(const struct near_cpus *cpus, pid_t pid)
 {
@@ -51,14 +54,17 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	pid_t self = getpid();
 
 	if (near_cpus_of(0, &ours))
-		return true;	/* to yield is slow, but safe */
+		return true;	/* unknown: a needless yield is only slow */
 	cpus = (size_t)CPU_COUNT_S(sizeof(ours), ours.set);
 	if (count + others < cpus)
 		return false;
 	/* pid may be NULL, which qsort() does not accept */
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
-	/* counts each other process once, and each unknown one */
+	/*
+	 * Several peers may belong to one process, and count once. Each entry
+	 * with pid 0 counts as a process of its own.
+	 */
 	for (i = 0; i < count; i++)
 		if (pid[i] != self && !(i && pid[i] && pid[i] == pid[i - 1]))
 			processes += near_oversub_needs(&ours, pid[i]);

@@ -44,7 +44,10 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		memset(peer->fd, -1, sizeof(peer->fd));
 		near_list_init(&peer->waiting);
 		peer->far = peer->needs_fdx = addr->pid_ns != port->addr.pid_ns;
-		/* no single copy if far: the pid is of another namespace */
+		/*
+		 * single copy needs the peer's pid, but a far peer's address
+		 * has the pid of another namespace
+		 */
 		peer->reads = peer->coop = !peer->far && port->reads;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
@@ -91,8 +94,10 @@ void near_disconnect(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Calls forget() before near_disconnect(), after which the peer may reuse its
- * stage: forget() waits for device copies from and to the stage.
+ * This port may still copy device memory from or to the peer's stage, the
+ * shared memory for RMA of device memory. forget() waits for the end of these
+ * copies. It must come before near_disconnect(), because afterwards the peer
+ * may reuse the stage for another port.
  */
 void near_peer_free(struct near_port *port, struct near_peer *peer)
 {
@@ -105,7 +110,10 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 	free(peer);
 }
 
-/* Keeps a connected peer: later messages to it must use the same ring. */
+/*
+ * Does not free a connected peer, unless the peer has failed, because later
+ * messages to the peer must use the same ring.
+ */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {
 	struct near_peer **at = near_hash(port, &peer->addr);
@@ -120,7 +128,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 		near_budget_peers(port, &peer->addr, -1);
 	if (peer->draining)
 		port->draining--;
-	/* no operation is pending: each would hold a reference to the peer */
+	/* no operation with the peer is pending: it would hold a reference */
 	near_peer_free(port, peer);
 }
 
@@ -153,7 +161,8 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 /*
  * Opens the peer's wake pipe. Returns a file descriptor or a negative value.
  * O_RDWR prevents SIGPIPE after the peer's exit. near_peer_check_open() comes
- * last, because another process might have the peer's pid now.
+ * last: if the peer still exists then, the pipe is not that of another process
+ * with the same pid.
  */
 static int near_peer_wake_fd(const struct near_peer *peer)
 {
@@ -169,7 +178,10 @@ static int near_peer_wake_fd(const struct near_peer *peer)
 	return fd;
 }
 
-/* Writes a byte to the peer's wake pipe. Returns 0; negative: not opened. */
+/*
+ * Writes a byte to the peer's wake pipe. Returns 0, or a negative value if the
+ * pipe cannot be opened.
+ */
 static int near_wake(struct near_peer *peer)
 {
 	int fd = peer->wake_fd;
@@ -178,7 +190,9 @@ static int near_wake(struct near_peer *peer)
 		fd = near_peer_wake_fd(peer);
 	if (fd < 0)
 		return fd;
-	/* a full pipe wakes the peer, too */
+	/*
+	 * if the pipe is full, write() fails, but the full pipe wakes the peer
+	 */
 	(void)!write(fd, "", 1);
 	if (duo_proc_scarce(fd)) {
 		close(fd);
@@ -193,8 +207,8 @@ static int near_wake(struct near_peer *peer)
  * function sets doorbell bits, then loads `armed`. near_arm() stores `armed`,
  * then loads the doorbell. Full barriers keep both in order.
  *
- * Clears `armed` only after near_wake(). If this process is killed in between,
- * the next sender writes another byte.
+ * Clears `armed` only after near_wake(). If this process is killed before
+ * near_wake(), `armed` is still set, so the next sender wakes the peer.
  */
 void near_doorbell_ring(struct near_peer *peer)
 {
@@ -228,8 +242,9 @@ bool near_wakes_repeat(struct near_port *port)
 }
 
 /*
- * Takes a free claim. pid: this process's, or 0 if the receiver is far. Returns
- * the claim's index or -errno; -ENOSPC: none is free.
+ * Takes a free claim. pid: pid of this process; 0: the receiver is in another
+ * pid namespace. Returns the claim's index or -errno; -ENOSPC: no claim is
+ * free.
  */
 static int near_claim(struct near_segment *segment, int fd, uint32_t pid)
 {
@@ -256,7 +271,11 @@ static int near_claim(struct near_segment *segment, int fd, uint32_t pid)
 	return -ENOSPC;
 }
 
-/* Computes a new ring's place. The size is the advertised one, or one page. */
+/*
+ * Computes a new ring's place. The ring has the advertised size if its index is
+ * below the advertised number and the advertised size is valid. Otherwise the
+ * ring has one page.
+ */
 static void near_connect_place(const struct near_segment *segment,
 			       uint32_t growing, uint32_t index,
 			       struct near_place *place)
@@ -333,7 +352,10 @@ static const char *near_connect_remedy(int err)
 	}
 }
 
-/* Logs the peer's first error. Returns the result of near_connect(). */
+/*
+ * Logs the first failure to connect to the peer. Returns near_connect()'s
+ * error.
+ */
 static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 			       int err)
 {
@@ -364,7 +386,7 @@ static int near_connect_failed(struct near_port *port, struct near_peer *peer,
 /* Returns a file descriptor of the peer's segment or -errno. -EAGAIN: retry. */
 static int near_connect_open(struct near_port *port, struct near_peer *peer)
 {
-	/* first, because it fails if another process has the pid now */
+	/* must come first: fails if another process has the peer's pid now */
 	int fd, ret = near_monitor(port, peer);
 
 	if (ret)
@@ -376,12 +398,15 @@ static int near_connect_open(struct near_port *port, struct near_peer *peer)
 		return fd;
 	peer->needs_fdx = true;
 	ret = near_fdx_request(port, peer);
-	/* if an existing peer has no socket, return near_peer_open()'s error */
+	/* if the peer exists, but has no socket, the error of /proc remains */
 	return ret == -ESRCH && !peer->exited && near_monitored(peer) ?
 	       fd : ret;
 }
 
-/* Returns -EAGAIN or, after port->timeout_ms (0: never), -ETIMEDOUT. */
+/*
+ * Returns -EAGAIN until the wait has taken port->timeout_ms, and then
+ * -ETIMEDOUT. If port->timeout_ms is 0, the wait has no limit.
+ */
 static int near_connect_wait(struct near_port *port, struct near_peer *peer)
 {
 	uint64_t now = duo_now_ms();

@@ -20,7 +20,7 @@ static const struct near_tier {
 	{ 84, 512 },
 };
 
-static size_t near_page_assumed;	/* by tests; 0: none */
+static size_t near_page_assumed;	/* page size set by a test; 0: none */
 
 size_t near_page_size(void)
 {

@@ -3,8 +3,8 @@
 
 /*
  * A pool of objects of one size, which never move. The id of an object is valid
- * from near_pool_get() to near_pool_put(). near_pool_find() accepts ids from
- * peers, because it checks them.
+ * from near_pool_get() to near_pool_put(). near_pool_find() checks ids, so a
+ * caller may pass an id that a peer has sent.
  */
 #ifndef NEAR_LINK_POOL_H
 #define NEAR_LINK_POOL_H
@@ -14,13 +14,13 @@
 #include <stdint.h>
 
 #define NEAR_POOL_CHUNK 64	/* objects per allocation */
-#define NEAR_POOL_UNLIMITED (1u << 31)	/* near_pool.limit: none */
+#define NEAR_POOL_UNLIMITED (1u << 31)	/* near_pool.limit: no limit */
 
 /* The first member of each object. */
 struct near_pooled {
 	struct near_pooled *next;	/* next in the list of free objects */
 	uint32_t index;
-	uint32_t use;	/* count of gets and puts; odd: in use */
+	uint32_t use;	/* number of gets and puts so far; odd: in use */
 };
 
 struct near_pool {

@@ -142,7 +142,11 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->fence = !near_barrier_begin();
 	port->tick_at = port->tick_polls = 1;
 	port->ticked_ms = port->checked_ms = duo_now_ms();
-	/* Yama: permits single copy, and debugging by the user's processes */
+	/*
+	 * Yama may deny peers the access to this process's memory, which single
+	 * copy requires. Permits this access. It also lets all processes of the
+	 * user debug this process.
+	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
 	ret = near_port_name(port);
@@ -160,9 +164,10 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 }
 
 /*
- * Attaches to each peer that has a ring to this port, but to which this port
- * has none. near_close() then closes the new claim, which wakes the peer's
- * sleeping threads. `logged` and `rejected` prevent logs and fd requests.
+ * Attaches to each peer that sends to this port, but to which this port has
+ * never sent. near_close() then closes the new claim, which shows the peer that
+ * this port has closed, and wakes the peer's sleeping threads. `logged` and
+ * `rejected` prevent logs and fd requests.
  */
 static void near_close_attach(struct near_port *port)
 {
@@ -198,7 +203,10 @@ void near_close(struct near_port *port)
 		near_list_remove(link);
 		near_peer_free(port, peer);
 	}
-	/* last, because peers may then give this port's rings to others */
+	/*
+	 * last: when peers load 1, they may free the rings in which this port
+	 * sent to them, so this port must not write to these rings any more
+	 */
 	__atomic_store_n(&port->segment->closed, 1, __ATOMIC_RELEASE);
 	near_port_free(port);
 }

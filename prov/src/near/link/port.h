@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Ports, their peers and rx rings. For near only: embedders include near.h. */
+/*
+ * Ports, their peers and rx rings. For near only: embedders include near.h.
+ *
+ * Each poll reads the active rings. The other rings are idle, and their senders
+ * ring the doorbell. A sweep of a port makes unused rings idle. In the fd
+ * exchange, two ports pass each other file descriptors over sockets. A stage is
+ * shared memory through which two ports copy device memory for RMA.
+ */
 #ifndef NEAR_LINK_PORT_H
 #define NEAR_LINK_PORT_H
 
@@ -12,23 +19,23 @@
 
 #define NEAR_TICK_POLLS 16	/* most polls from a tick to the next */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two sweeps of the port */
-#define NEAR_ACTIVE_MIN 8	/* rings that a sweep leaves active */
+#define NEAR_ACTIVE_MIN 8	/* least number of rings that stay active */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64	/* limit of slots that a poll reads from one ring */
 #define NEAR_RESIZE_FULL 4	/* times a ring must be full before a request */
 
 enum near_peer_state {
-	NEAR_PEER_NEW,		/* no ring yet to send to the peer */
-	NEAR_PEER_OPEN,		/* this port has a ring to send to the peer */
-	NEAR_PEER_CLOSED_OFF,	/* alive peer to which this port cannot send */
-	NEAR_PEER_GONE,		/* failed; no message is left to deliver */
+	NEAR_PEER_NEW,		/* this port has not attached to the peer yet */
+	NEAR_PEER_OPEN,		/* this port sends in a ring of the peer */
+	NEAR_PEER_CLOSED_OFF,	/* this port cannot attach to the alive peer */
+	NEAR_PEER_GONE,		/* failed; all its messages are delivered */
 };
 
 /* File descriptors of the fd exchange; indices of near_peer.fd. */
 enum near_fd_open {
 	NEAR_FD_SEGMENT,
 	NEAR_FD_WAKE,
-	NEAR_FD_PIDFD,		/* stored in near_peer.pidfd, not in fd */
+	NEAR_FD_PIDFD,		/* stored in near_peer.pidfd instead */
 	NEAR_FD_TABLE,		/* region table; absent if the port has none */
 	NEAR_FD_KINDS
 };
@@ -36,11 +43,11 @@ enum near_fd_open {
 /* Resizes of a ring, at the sender: docs/near/design.md, *Resizing*. */
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when `full` last grew */
-	uint32_t count;		/* resizes so far */
+	uint32_t count;		/* number of resizes so far */
 	/* number of times that the ring was full since the last resize */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
-	/* pending resize: message length that the ring must permit; 1: any */
+	/* near_slot.resize.more of the pending resize */
 	uint32_t more;
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
@@ -58,8 +65,9 @@ struct near_peer {
 	enum near_peer_state state;
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
-	bool reads;		/* single copy is possible */
-	bool coop;		/* cooperative copy is possible */
+	bool reads;		/* single copy with the peer is possible */
+	/* cooperative copy is possible: both ends copy parts of a message */
+	bool coop;
 	uint32_t index;		/* index of tx's ring in the peer's segment */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
@@ -76,7 +84,8 @@ struct near_peer {
 	uint64_t requested_ms;	/* time of last fd request, ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
-	bool wake_due;	/* no file descriptor was free to wake the peer */
+	/* the last wakeup lacked a free descriptor, and must be repeated */
+	bool wake_due;
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
@@ -86,7 +95,7 @@ struct near_peer {
 	uint32_t ring_due;
 	struct near_rx_op *coop_op;	/* cooperative receive, or NULL */
 	struct near_link waiting;	/* receives that wait for coop_op */
-	uint32_t round;		/* number of the last cooperative copy */
+	uint32_t round;		/* serial number of the last cooperative copy */
 	uint32_t large;		/* number of pending sends of large messages */
 	struct near_rma_peer *rma;	/* RMA state; NULL: none yet */
 };
@@ -99,10 +108,11 @@ struct near_rx_ring {
 	uint32_t active_at;	/* index in port->active, or NEAR_NOT_ACTIVE */
 	uint64_t mark;		/* rx.head at the last sweep */
 	uint32_t idle;		/* consecutive sweeps without a new slot */
-	bool broken;		/* had an invalid value; never active again */
+	bool broken;	/* had an invalid value, so polls never read it again */
 	uint8_t tier;		/* size class */
 	uint32_t resizes;	/* number of resizes so far */
-	uint64_t delegs;	/* last stored near_ctl.done */
+	/* number of ended delegated operations: last stored near_ctl.done */
+	uint64_t delegs;
 	bool rejected;		/* near_ctl.rejected is set */
 };
 
@@ -112,7 +122,7 @@ struct near_budget {
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t peers;		/* number of peers, without the port itself */
 	uint32_t rings;		/* number of rx rings */
-	uint32_t extra;		/* pages of all rx rings, minus one per ring */
+	uint32_t extra;		/* pages of rx rings beyond one page per ring */
 };
 
 /* Functions of msg/control.c that this layer (link/) calls. */
@@ -127,29 +137,31 @@ struct near_messages {
 
 /* Functions of the RMA layer (rma/) that lower layers call. */
 struct near_onesided {
-	/* Handles a NEAR_KIND_RMA slot. Nonzero: it stays in the ring. */
+	/* Handles a NEAR_KIND_RMA slot. Nonzero: the slot stays in the ring. */
 	int (*request)(struct near_port *port, struct near_rx_ring *ring,
 		       const struct near_slot *slot, uint64_t word);
-	/* Does the same for a NEAR_KIND_ANSWER slot. */
+	/* Handles a NEAR_KIND_ANSWER slot. Nonzero: it stays in the ring. */
 	int (*answered)(struct near_port *port, struct near_rx_ring *ring,
 			const struct near_slot *slot);
 	/*
 	 * Continues all pending operations. Returns 0 if there was no progress.
-	 * Sets *waits to false if the next poll must call work() again, not
-	 * advanced().
+	 * Sets *waits to false if the next poll must call work() again. If
+	 * *waits stays true, the next poll may call advanced() instead.
 	 */
 	int (*work)(struct near_port *port, bool *waits);
 	/* Completes operations if *poll_word changed. Returns their number. */
 	int (*advanced)(struct near_port *port);
 	/*
-	 * Completes operations that a peer executed before it failed. Waits for
-	 * device copies from and to the peer's stage, and frees their state.
-	 * The port must not poll between drained() and fail().
+	 * Completes operations that a peer executed before it failed. Waits
+	 * until this port's copies of device memory for operations with the
+	 * peer have ended, then unmaps the stages and frees the state of the
+	 * copies. Pending operations lack this state until fail(), so the port
+	 * must not poll between drained() and fail().
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all RMA and atomics with a failed peer. */
 	void (*fail)(struct near_port *port, struct near_peer *peer);
-	/* Frees the RMA state of a peer, near_peer.rma. */
+	/* Waits for copies as drained() does, then frees near_peer.rma. */
 	void (*forget)(struct near_peer *peer);
 	/*
 	 * Returns a file descriptor by which a peer can map a region of device
@@ -168,11 +180,14 @@ struct near_onesided {
 
 struct near_port {
 	struct near_segment *segment;
-	struct near_rx_ring **active;	/* active rings */
+	struct near_rx_ring **active;	/* rings that each poll reads */
 	uint32_t active_count;
 	uint32_t polls;		/* number of polls so far */
 	uint32_t tick_at;	/* value of polls at the next tick */
-	/* receiver of the last send; NULL if a slot arrived after the send */
+	/*
+	 * receiver of the last send, to detect a run of sends to one peer;
+	 * NULL: this port has handled a slot since
+	 */
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_* bits */
 	bool armed;		/* near_arm() succeeded: a thread may sleep */
@@ -200,11 +215,13 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	const void *fanout;	/* buffer in the last near_tx_record() */
-	const struct near_peer *fanout_to;	/* receiver in that call */
-	uint32_t fanout_poll;		/* value of polls in that call */
+	/* the message of the last near_tx_record(), to detect a fan-out */
+	const void *fanout;			/* its buffer */
+	const struct near_peer *fanout_to;	/* its receiver */
+	uint32_t fanout_poll;	/* value of polls when it was recorded */
 	uint32_t large;		/* sum of near_peer.large */
-	size_t read_left;	/* bytes that single copy may still copy */
+	/* bytes that single copy may still copy during poll read_poll */
+	size_t read_left;
 	uint32_t read_poll;	/* value of polls when read_left was set */
 	const struct near_messages *messages;
 	const struct near_onesided *onesided;	/* NULL until near_rma_open() */
@@ -219,7 +236,7 @@ struct near_port {
 	int table_fd;	/* file descriptor of the region table; -1: none */
 	int epoll_fd;	/* monitors the pidfds, the socket, the wake pipe */
 	int wake[2];		/* wake pipe: a byte wakes sleeping threads */
-	uint32_t sleeps; /* number of the last sleep; set by near_arm() */
+	uint32_t sleeps; /* serial number of the last sleep, for near_arm() */
 	int fdx;		/* socket of the fd exchange; -1: none */
 	int dir;	/* directory of the socket's file; -1: abstract name */
 	bool denied_fdx;	/* a rejected datagram was logged */
@@ -228,7 +245,10 @@ struct near_port {
 
 /* Bits of near_port.work. */
 #define NEAR_WORK_DUE 1u	/* the next poll must continue operations */
-/* RMA operations wait for peers: polls only call near_onesided.advanced() */
+/*
+ * Only RMA operations are pending, and all of them wait for peers. So a poll
+ * only calls near_onesided.advanced(), in place of work().
+ */
 #define NEAR_WORK_WAITS 2u
 
 /* Makes *word the poll word. now: value that the caller loaded from *word. */
@@ -287,7 +307,7 @@ static near_inline void near_peer_hold(struct near_peer *peer)
 	peer->refs++;
 }
 
-/* Calls near_peer_put(), except in the common case that references remain. */
+/* Drops a reference, inline unless it is the last one. */
 static near_inline void near_peer_unhold(struct near_port *port,
 					 struct near_peer *peer)
 {
@@ -310,12 +330,12 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
-/* Repeats wakeups that lacked a file descriptor. False: some failed again. */
+/* Repeats wakeups (near_peer.wake_due). False: one must be repeated again. */
 bool near_wakes_repeat(struct near_port *port);
 /*
- * Takes (expected: true) or drops a reference, at most one per peer. The
- * reference keeps a peer that has no rx ring yet, but has sent an fd request,
- * or must reply to one.
+ * Takes (expected: true) or drops (false) a reference, at most one per peer.
+ * The reference keeps a peer that has no rx ring yet, but has sent this port an
+ * fd request, or must still reply to an fd request of this port.
  */
 void near_peer_expect(struct near_port *port, struct near_peer *peer,
 		      bool expected);
@@ -323,12 +343,15 @@ void near_peer_expect(struct near_port *port, struct near_peer *peer,
 /* resize.c: initializes `resize` for a new ring. */
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 /*
- * Must be called when the ring has no space. Continues a pending resize, or
- * requests one if the ring was full often enough. Returns -EAGAIN: poll and
- * retry; or -ECONNRESET: the peer has failed.
+ * Must be called when the ring to the peer has no space. Continues a pending
+ * resize. If none is pending, and the ring was full often enough, requests one.
+ * Returns -EAGAIN: poll and retry; or -ECONNRESET: the peer has failed.
  */
 int near_full(struct near_port *port, struct near_peer *peer);
-/* Requests a ring for messages of len bytes, if the backoff permits that. */
+/*
+ * Must be called if a message of len bytes would be eager in a larger ring.
+ * Requests a larger ring, if near_resize.backoff permits that.
+ */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
 
@@ -342,7 +365,10 @@ void near_budget_rx_ring(struct near_port *port,
 			 const struct near_rx_ring *ring, int more);
 /* Sets near_segment.adv. Must be called after each change of port->budget. */
 void near_budget_advertise(struct near_port *port);
-/* Handles a RESIZE slot: resizes the ring and replies. `more` is unchecked. */
+/*
+ * Handles a RESIZE slot: resizes the ring and replies. more: any value, loaded
+ * from the slot. The caller need not check it.
+ */
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
 			 uint32_t more);
 
@@ -355,7 +381,10 @@ void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
  * - another -errno: the request cannot be sent
  */
 int near_fdx_request(struct near_port *port, struct near_peer *peer);
-/* Requests a descriptor of device memory. Returns 0, -EAGAIN or -errno. */
+/*
+ * Requests a file descriptor of the peer's device memory. The reply calls
+ * near_onesided.shared(). Returns 0: sent; -EAGAIN: retry; or another -errno.
+ */
 int near_fdx_gpu_request(struct near_port *port, struct near_peer *peer,
 			 uint64_t key, uint64_t id);
 /* Handles at most NEAR_FDX_BURST datagrams of the socket port->fdx. */
@@ -372,9 +401,10 @@ bool near_fd_closed(const struct near_peer *peer);
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if a result of near_peer_open() shows that the peer has failed. The
- * caller must then call near_peer_fail(). fd: the result for a file that a port
- * keeps open until it closes.
+ * True if fd, a result of near_peer_open(), shows that the peer has failed. The
+ * caller must then call near_peer_fail(). The file must be one that the peer's
+ * port keeps open until the port closes. The absence of another file would not
+ * show a failure.
  */
 bool near_peer_shut(struct near_peer *peer, int fd);
 
@@ -383,7 +413,7 @@ void near_fdx_close(struct near_port *port);
 
 /* rx_ring.c: clears the doorbell, and handles each ring with a set bit. */
 void near_port_doorbells(struct near_port *port);
-/* Makes rings idle in which two consecutive sweeps have found no new slot. */
+/* Makes a ring idle if two sweeps in a row have found no new slot in it. */
 void near_port_sweep(struct near_port *port);
 /*
  * Marks an open claim as rejected, so that its sender treats this port as
@@ -439,7 +469,10 @@ bool near_peer_alive(struct near_port *port, const struct near_peer *peer);
 bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
-/* True if a connected peer's process exists and its port is open. */
+/*
+ * True if the peer's process exists, and its port is open. This port must be
+ * connected to the peer.
+ */
 bool near_peer_check_open(const struct near_peer *peer);
 /* Executes a tick: sweeps, checks for failed peers, and reads the socket. */
 void near_port_tick(struct near_port *port);

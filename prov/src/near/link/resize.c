@@ -6,7 +6,8 @@
 
 #include "near/link/port.h"
 
-#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)	/* of near_resize.backoff */
+/* limit of near_resize.backoff */
+#define NEAR_RESIZE_BACKOFF_MAX (1u << 16)
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)
 {
@@ -33,7 +34,10 @@ static void near_resize_post(struct near_peer *peer)
 	peer->resize.posted = true;
 }
 
-/* Records the reply. If the size has not changed, delays the next request. */
+/*
+ * Records the reply. If the ring's size has not changed, raises the backoff,
+ * which delays the next request.
+ */
 static void near_resize_done(struct near_peer *peer, uint8_t tier)
 {
 	struct near_resize *resize = &peer->resize;
@@ -51,8 +55,9 @@ static void near_resize_done(struct near_peer *peer, uint8_t tier)
 
 /*
  * Handles the receiver's reply in near_ctl.size, if there is one. Message
- * passing: the load pairs with the release in near_rx_ring_resize(). So this
- * port stores new slots after the receiver's zeros.
+ * passing: the load pairs with the release in near_rx_ring_resize(). Before
+ * that release, the receiver has zeroed all slots, so its zeros cannot
+ * overwrite the slots that this port publishes after this load.
  */
 static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 {
@@ -108,7 +113,7 @@ static void near_resize_request(struct near_port *port, struct near_peer *peer,
 	near_resize_step(port, peer);
 }
 
-/* False if the ring only appears full, because a gate is closed. */
+/* True if the ring is full. False if it only appears full: a gate is closed. */
 static bool near_tx_full(const struct near_tx *tx)
 {
 	return !tx->gated || !near_tx_free(tx);

@@ -73,7 +73,8 @@ void near_tx_restart(struct near_tx *tx, const struct near_place *place)
 
 /*
  * Zeroes the slots, because an old word might have the number of the first lap.
- * Starts before slot 0, because the caller then releases the RESIZE slot.
+ * The consumer starts one slot before slot 0, because the caller then releases
+ * the RESIZE slot, which moves the consumer to slot 0.
  */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place)
 {

@@ -2,10 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The two ends of a ring: the producer is the sender's, the consumer the
- * receiver's. A ring has slots, and a data ring for the bytes of longer
- * messages. A slot is new if it has the number of the current lap
- * (docs/near/memory-ordering.md).
+ * The two ends of a ring: the producer is the sender's end, and the consumer is
+ * the receiver's end. A ring has slots, and a data ring for the bytes of longer
+ * messages. A lap is one pass through all slots. A slot is new to the consumer
+ * if it has the number of the current lap (docs/near/memory-ordering.md).
+ *
+ * In a fan-out, a sender sends one buffer to several peers in a row, as in a
+ * broadcast. Longer messages are then eager (docs/near/design.md, *Fan-out*).
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -13,18 +16,22 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_EAGER_MAX 8192	/* longest eager message, bytes */
-#define NEAR_FANOUT_MAX 16384	/* eager limit in a fan-out, bytes */
+/* longest eager message, bytes: outside of a fan-out, and in a fan-out */
+#define NEAR_EAGER_MAX 8192
+#define NEAR_FANOUT_MAX 16384
 
 /*
- * barrier.c: begins to register this process for membarrier(2), in the first
- * call of the process. False: there is no membarrier. A short-lived thread
- * registers the process, because this may take 20 ms.
+ * barrier.c: the first call of a process begins to register this process for
+ * membarrier(2). The registration may take 20 ms in a process with several
+ * threads, so a short-lived thread executes it. False: there is no membarrier.
  */
 bool near_barrier_begin(void);
 /* True if this process is registered, so that membarrier acts on it. */
 bool near_barrier_ready(void);
-/* Executes membarrier. False: failed; threads may have executed no barrier. */
+/*
+ * Executes membarrier, which is a full barrier in all threads of all registered
+ * processes. False: membarrier failed, so this barrier may be missing.
+ */
 bool near_barrier(void);
 
 /* Whether the producer must execute a fence after each slot. */
@@ -36,27 +43,36 @@ enum near_fence {
 
 /*
  * The producer's end of a ring. The 64-bit counters never wrap; a resize resets
- * them. For an inline message only the first cache line is accessed.
+ * them. To send an inline message, the sender accesses only the first cache
+ * line of this struct.
  */
 struct near_tx {
 	struct near_slot *slots;	/* NULL: not connected */
 	uint64_t tail;		/* number of published slots */
-	/* last loaded near_ctl.head; with a closed gate: that of a full ring */
+	/*
+	 * last loaded near_ctl.head; while a gate is closed, a value that makes
+	 * the ring appear full
+	 */
 	uint64_t head;
-	uint64_t consumed;	/* number of slots consumed so far, or less */
+	/* last known number of consumed slots: near_tx_consumed() */
+	uint64_t consumed;
 	struct near_ctl *ctl;
 	uint32_t mask;
 	uint16_t lap;
 	uint8_t fence;			/* enum near_fence */
 	uint8_t gated;		/* closed gates: NEAR_GATE_* bits */
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
-	/* if quiet == tail: tail after the last slot that is not quiet */
+	/*
+	 * valid only if quiet == tail: tail after the last slot that
+	 * near_tx_publish() has published, not near_tx_publish_quiet()
+	 */
 	uint64_t messages;
 	uint8_t *data;
 	uint64_t dtail;	/* bytes published, or skipped at the end of data[] */
 	/*
-	 * dtail at the start of a pass through data[]: of the current pass, or
-	 * of the one before, until near_tx_data() corrects it
+	 * dtail at the start of the current pass through data[]. Exception:
+	 * when near_tx_data() begins a new pass, dbase still belongs to the
+	 * previous pass. The next near_tx_data() corrects dbase.
 	 */
 	uint64_t dbase;
 	uint64_t dhead;			/* last loaded near_ctl.dhead */
@@ -76,7 +92,7 @@ struct near_rx {
 	uint8_t *data;
 	uint64_t dhead;	/* bytes consumed, or skipped at the end of data[] */
 	uint64_t dbase;	/* dhead at start of the current pass through data[] */
-	uint64_t dnext;	/* dhead after the current slot's data is released */
+	uint64_t dnext;	/* value of dhead after near_rx_release() */
 	uint64_t dpublished;	/* last stored near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t dmax;	/* longest data of one slot in data[], bytes */
@@ -98,22 +114,28 @@ void near_tx_init(struct near_tx *tx, void *ring,
 void near_rx_init(struct near_rx *rx, void *ring,
 		  const struct near_place *place);
 
-/* Executes a fence. Ends NEAR_FENCE_UNREGISTERED after the registration. */
+/*
+ * Executes a fence. Changes NEAR_FENCE_UNREGISTERED to NEAR_FENCE_NONE if this
+ * process is registered for membarrier by now.
+ */
 void near_tx_fence(struct near_tx *tx);
 
 /* Initializes the producer again, after a resize. Opens no gate. */
 void near_tx_restart(struct near_tx *tx, const struct near_place *place);
-/* Does the same for the consumer. Must be called before RESIZE is released. */
+/*
+ * Initializes the consumer again for a resize, and zeroes all slots. The RESIZE
+ * slot must still be the current slot. The caller then releases this slot.
+ */
 void near_rx_restart(struct near_rx *rx, const struct near_place *place);
 
-/* Bits of near_tx.gated. While one is set, near_tx_slot() returns NULL. */
+/* Bits of near_tx.gated. While a bit is set, near_tx_slot() returns NULL. */
 #define NEAR_GATE_QUEUE 1u	/* RMA operations are queued */
 #define NEAR_GATE_RESIZE 2u	/* a resize is pending */
 #define NEAR_GATE_FAILED 4u	/* the peer has failed; stays set */
 
 /* Slow path of near_tx_slot(): loads near_ctl.head. True if a slot is free. */
 bool near_tx_reload(struct near_tx *tx);
-/* Returns near_tx_slot(), but ignores NEAR_GATE_QUEUE. */
+/* Returns the next free slot, even if NEAR_GATE_QUEUE is set; NULL: none. */
 struct near_slot *near_tx_slot_past(struct near_tx *tx);
 
 /* Loads near_ctl.head. True if a slot is free, even if a gate is closed. */
@@ -148,16 +170,20 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t gate)
 	tx->gated |= gate;
 }
 
-/* Opens a gate. If none is closed then, the next near_tx_slot() loads head. */
+/*
+ * Opens a gate. The ring appears full until the next near_tx_slot(). This call
+ * loads near_ctl.head if no other gate is closed.
+ */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t gate)
 {
 	tx->gated &= (uint8_t)~gate;
 }
 
 /*
- * True if the consumer has consumed all slots, except those of
- * near_tx_publish_quiet(). tx->consumed may exceed near_ctl.head, because a
- * reply shows that its request is consumed.
+ * True if the consumer has consumed all slots, except slots that
+ * near_tx_publish_quiet() published after the last other slot. tx->consumed may
+ * exceed near_ctl.head: a reply shows that the peer has consumed the request,
+ * even if the peer has not stored near_ctl.head since.
  */
 static inline bool near_tx_consumed(struct near_tx *tx)
 {
@@ -179,8 +205,9 @@ static near_inline uint32_t near_lines(size_t len)
 
 /*
  * Returns contiguous space for len <= dsize bytes in the data ring; NULL: none.
- * Skips the end of the data ring if that is too short, as near_rx_data() does.
- * The caller must set tx->dtail to *end when it publishes the slot.
+ * If the space before the end of the data ring is too short, skips this space,
+ * and returns space at the start. near_rx_data() skips the same space. When the
+ * caller publishes the slot, it must set tx->dtail to *end.
  */
 static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 					 uint64_t *end)
@@ -189,7 +216,7 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 
 	*end = tx->dtail + need;
 	if (near_unlikely(at + need > tx->dsize)) {
-		/* the last call began a new pass, so correct dbase */
+		/* if the last call began a new pass, correct dbase */
 		if (at > tx->dsize) {
 			tx->dbase += tx->dsize;
 			at -= tx->dsize;
@@ -211,7 +238,10 @@ static near_inline uint8_t *near_tx_data(struct near_tx *tx, size_t len,
 static near_inline void near_tx_publish(struct near_tx *tx,
 					struct near_slot *slot, uint64_t word)
 {
-	/* before the store, after which the compiler would load *tx again */
+	/*
+	 * The code reads *tx before the store, because after the store the
+	 * compiler would have to load *tx again.
+	 */
 	uint64_t tail = tx->tail + 1;
 	bool lap = !(tail & tx->mask);
 
@@ -250,7 +280,10 @@ static near_inline bool near_tx_need_doorbell(struct near_tx *tx)
 	return __atomic_load_n(&tx->ctl->need_doorbell, __ATOMIC_RELAXED);
 }
 
-/* True if the slot just published certainly requires no near_notify(). */
+/*
+ * True if the caller need not call near_notify() for the slot just published:
+ * the consumer polls the ring, and the producer needs no fence.
+ */
 static near_inline bool near_tx_polled(const struct near_tx *tx)
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -259,7 +292,7 @@ static near_inline bool near_tx_polled(const struct near_tx *tx)
 }
 
 /*
- * True if the next slot is published. Stores its address and its word. The
+ * True if the next slot is published. Stores the slot's address and word. The
  * caller must not load the word again, because a hostile sender may change it.
  */
 static near_inline bool near_rx_ready(const struct near_rx *rx,
@@ -299,8 +332,8 @@ static near_inline const uint8_t *near_rx_data(struct near_rx *rx, size_t len)
 }
 
 /*
- * Releases the current slot, but not its data. Stores near_ctl.head after each
- * quarter of the ring. A lap can end only then.
+ * Releases the current slot, but not its data. Stores near_ctl.head only after
+ * each quarter of a lap. The end of a lap is always the end of a quarter.
  */
 static near_inline void near_rx_release_slot(struct near_rx *rx)
 {
@@ -317,8 +350,9 @@ static near_inline void near_rx_release_slot(struct near_rx *rx)
 #define NEAR_RX_PREFETCH 8	/* limit of the prefetch distance, slots */
 
 /*
- * Prefetches a later slot if n > 1 slots were new in a row. After a single one,
- * the prefetch might take the slot's cache line from the sender.
+ * Prefetches a later slot if n > 1 slots were new in a row. If n is 1, the
+ * sender might not have written the later slot yet. The prefetch would then
+ * take the slot's cache line away from the sender.
  */
 static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 {
@@ -328,7 +362,10 @@ static near_inline void near_rx_prefetch(const struct near_rx *rx, int n)
 		__builtin_prefetch(&rx->slots[(rx->head + ahead) & rx->mask]);
 }
 
-/* Releases the current slot and its data, up to rx->dnext. */
+/*
+ * Releases the current slot and its data, up to rx->dnext. Stores
+ * near_ctl.dhead each time that a quarter of the data ring has been released.
+ */
 static near_inline void near_rx_release(struct near_rx *rx)
 {
 	near_rx_release_slot(rx);

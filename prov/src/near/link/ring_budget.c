@@ -5,10 +5,13 @@
 
 #include "near/link/port.h"
 
-/* Minimum numbers of senders in near_budget_advertise(). */
-#define NEAR_BUDGET_FEW 8	/* expected senders */
-#define NEAR_BUDGET_MANY 63	/* senders with a reserved page each */
-#define NEAR_BUDGET_NEXT 4	/* expected senders that will attach later */
+/*
+ * near_budget_advertise() expects more senders than there are peers or rx
+ * rings, if these are few, so that later senders get memory, too.
+ */
+#define NEAR_BUDGET_FEW 8	/* least number of expected senders */
+#define NEAR_BUDGET_MANY 63	/* least number of reserved pages: 1 a sender */
+#define NEAR_BUDGET_NEXT 4	/* least number of senders still to attach */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -26,13 +29,13 @@ static uint32_t near_max(uint32_t a, uint32_t b)
 	return a > b ? a : b;
 }
 
-/* Returns the number of expected senders: peers or rx rings, at least 1. */
+/* Returns the number of peers or of rx rings, the larger one, at least 1. */
 static uint32_t near_budget_senders(const struct near_budget *budget)
 {
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages of the budget that remain after one for each sender. */
+/* Returns the pages of the budget that remain after one page per sender. */
 static uint32_t near_budget_beyond(const struct near_budget *budget,
 				   uint32_t senders)
 {
@@ -48,8 +51,9 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns the index below which `free` rings have no sender. These are the
- * rings of the next senders, because a sender takes the first free one.
+ * Returns an index. Below it, the number of rings without a sender is the
+ * parameter `free`. The next senders get these rings, because a sender takes
+ * the free ring with the lowest index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {
@@ -60,7 +64,11 @@ static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 	return i + free;
 }
 
-/* The budget suffices even if all expected senders attach before a poll. */
+/*
+ * Advertises a ring size and the number of rings that may have it. Several
+ * senders may attach before this port polls and advertises again. So the
+ * advertised rings together must not exceed the budget.
+ */
 void near_budget_advertise(struct near_port *port)
 {
 	const struct near_budget *budget = &port->budget;
@@ -114,8 +122,10 @@ static uint32_t near_tier_for(uint32_t len)
 }
 
 /*
- * Returns the largest size class, from `least` to the even share, for which the
- * budget has memory; if there is none, the ring's present class.
+ * Returns a new size class for the ring: the largest one, from `least` to the
+ * even share, for which the budget has memory. If the even share is below
+ * `least`, only `least` is possible. If no class is possible, returns the
+ * ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
@@ -143,7 +153,10 @@ static uint32_t near_budget_grant(const struct near_port *port,
 	return near_budget_fit(&port->budget, ring, least);
 }
 
-/* Allocates and maps a ring's pages for size class tier. False: no memory. */
+/*
+ * Allocates and maps the pages that a ring needs for size class tier. False: no
+ * memory is left.
+ */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
 {

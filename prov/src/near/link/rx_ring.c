@@ -54,10 +54,12 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
 
 /*
  * Finds or creates the peer that has taken a claim, and takes a reference.
- * Copies the address before the check, because the sender can still change it.
- * Returns 0, or
+ * Copies the address before the check, because the sender can still change the
+ * address in the claim. Returns 0, or
  * - -EINVAL or -EHOSTUNREACH: reject the claim
- * - another -errno: retry. After -EAGAIN, near_peer_expect() keeps the peer.
+ * - -EAGAIN: the peer has not replied with its pidfd yet; retry. Meanwhile a
+ *   reference of near_peer_expect() keeps the peer.
+ * - another -errno: retry
  */
 static int near_rx_ring_peer(struct near_port *port,
 			     const struct near_claim *claim,
@@ -72,7 +74,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
-	/* the peer's fd request may have arrived already */
+	/* if the peer's fd request has arrived already, it has the pidfd */
 	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
@@ -190,10 +192,10 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * Rejects the claim of a ring if its sender is alive and has not closed the
- * claim: no other sender may get the ring while this one can still write to it.
- * Empties the ring, and stores its size for a later near_rx_ring_open(). False:
- * the caller must free the ring.
+ * If the sender of a ring is alive and has not closed the claim, it can still
+ * write to the ring, so no other sender may get the ring. In this case rejects
+ * the claim, empties the ring, stores the ring's size for a later
+ * near_rx_ring_open(), and returns true. False: the caller must free the ring.
  */
 static bool near_rx_ring_reject(struct near_port *port,
 				const struct near_rx_ring *ring)
@@ -234,8 +236,8 @@ static void near_ring_retry(struct near_port *port, uint32_t index)
 }
 
 /*
- * Handles a ring whose sender has closed its claim or was killed. Discards its
- * messages if near has reported the sender as failed before.
+ * Handles a ring whose sender has closed its claim or was killed. If near has
+ * reported the sender as failed before, discards the sender's messages.
  */
 static void near_rx_ring_closed(struct near_port *port,
 				struct near_rx_ring *ring)
@@ -247,10 +249,11 @@ static void near_rx_ring_closed(struct near_port *port,
 }
 
 /*
- * Memory ordering: message passing. A closing peer closes its claim, executes
- * full barriers in near_doorbell_ring(), then reuses its buffers. This port has
- * copied a buffer, executes a fence, then loads the claim's state. If the copy
- * has bytes of a reused buffer, the load finds the claim closed.
+ * Memory ordering: message passing. When a peer closes its port, it closes its
+ * claim, executes full barriers in near_doorbell_ring(), then reuses its
+ * buffers. This port has copied one of these buffers. It executes a fence, then
+ * loads the claim's state. If the copy has bytes that the peer stored after the
+ * close, the load finds the claim closed.
  */
 bool near_peer_closed(struct near_port *port, struct near_peer *peer)
 {
@@ -288,7 +291,7 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 		}
 	}
 	near_rx_ring_activate(port, port->ring[index]);
-	/* a peer that was killed has not closed its claim */
+	/* if the sender was killed, its claim is not closed */
 	if (state == NEAR_CLAIM_CLOSED ||
 	    (port->ring[index]->peer->state == NEAR_PEER_GONE &&
 	     near_peer_check_exited(port->ring[index]->peer)))
@@ -296,8 +299,9 @@ static void near_doorbell_handle(struct near_port *port, uint32_t index)
 }
 
 /*
- * True if the sender of a TAKEN or REJECTED claim has exited. False if it is of
- * another pid namespace. A TAKEN claim has only the pid, no address.
+ * True if the sender of a TAKEN or REJECTED claim has exited. False if the
+ * sender is in another pid namespace. A TAKEN claim has no address yet, only
+ * the pid.
  */
 static bool near_claim_exited(const struct near_port *port,
 			      const struct near_claim *claim, uint32_t state)
@@ -327,8 +331,9 @@ static bool near_claim_abandoned(const struct near_port *port,
 
 /*
  * Handles claims of senders that were killed before they rang the doorbell, or
- * before they closed a rejected claim. Loads no later page of claims than that
- * of port->ring_count, because a load would allocate the page.
+ * before they closed a rejected claim. Loads claims only up to the page that
+ * has claim port->ring_count, because a load from a later page would allocate
+ * that page.
  */
 void near_rings_check(struct near_port *port)
 {
@@ -352,7 +357,10 @@ void near_port_doorbells(struct near_port *port)
 	uint64_t words, bits;
 	uint32_t word;
 
-	/* senders set bits in the opposite order: memory-ordering.md */
+	/*
+	 * loads doorbell_words first, because senders set the bit in doorbell[]
+	 * first: memory-ordering.md
+	 */
 	words = __atomic_exchange_n(&segment->doorbell_words, 0,
 				    __ATOMIC_SEQ_CST);
 	for (; words; words &= words - 1) {
@@ -366,9 +374,10 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes the `count` rings idle that have near_rx_ring.idle >= 2. A ring with a
- * new slot stays active; if membarrier fails, all do. The caller must have set
- * need_doorbell: see near_tx_need_doorbell().
+ * Makes the active rings idle that have near_rx_ring.idle >= 2. `count` is
+ * their number. A ring with a new slot stays active. If membarrier fails, all
+ * rings stay active. The caller must have set their need_doorbell: see
+ * near_tx_need_doorbell().
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {
@@ -418,8 +427,9 @@ void near_port_sweep(struct near_port *port)
  * near_doorbell_ring(). After an error the flags and `armed` stay set, which
  * only causes needless doorbells.
  *
- * Must not sleep while near_wakes_repeat() returns false, because only polls
- * repeat a wakeup. The sleeping peer might have to send to this port.
+ * While near_wakes_repeat() returns false, this port still has to wake a
+ * sleeping peer. Only polls of this port repeat the wakeup. If this port slept,
+ * too, each of the two might wait for a message of the other.
  */
 int near_arm(struct near_port *port)
 {
@@ -431,7 +441,7 @@ int near_arm(struct near_port *port)
 	    !near_list_empty(&port->onesided_work) || port->draining ||
 	    !near_wakes_repeat(port))
 		return -EAGAIN;
-	if (!++port->sleeps)	/* skip 0: no thread sleeps */
+	if (!++port->sleeps)	/* skip 0, which means that no thread sleeps */
 		port->sleeps++;
 	for (i = 0; i < port->active_count; i++)
 		__atomic_store_n(&port->active[i]->rx.ctl->need_doorbell, 1,

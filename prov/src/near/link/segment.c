@@ -12,12 +12,13 @@
 #include "near/link/segment.h"
 
 #define NEAR_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
-/* bytes that the owner allocates: all up to the first page of claims */
+/* bytes that the owner allocates: up to the end of the first page of claims */
 #define NEAR_SEGMENT_FIRST (offsetof(struct near_segment, claim) + NEAR_PAGE)
 
 /*
  * Maps span bytes of the file, of which the first size bytes are accessible.
- * PROT_NONE: otherwise mmap() after mlockall() would allocate all memory.
+ * Without PROT_NONE, mmap() would allocate all span bytes if the process has
+ * called mlockall().
  */
 static int near_map(int fd, size_t offset, size_t span, size_t size,
 		    void **memory)
@@ -29,7 +30,7 @@ static int near_map(int fd, size_t offset, size_t span, size_t size,
 	map = mmap(NULL, span, PROT_NONE, MAP_SHARED, fd, (off_t)offset);
 	if (map == MAP_FAILED)
 		return -errno;
-	/* otherwise a core dump would read, and so allocate, all pages */
+	/* otherwise a core dump would read all pages, and so allocate them */
 	madvise(map, span, MADV_DONTDUMP);
 	ret = near_ring_extend(map, size);
 	if (ret) {
@@ -57,7 +58,10 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return ret ? -ENOMEM : 0;
 }
 
-/* Returns -EFBIG beyond RLIMIT_FSIZE, where ftruncate() raises SIGXFSZ. */
+/*
+ * Sets the size of the file. Returns 0 or -errno; -EFBIG: size exceeds
+ * RLIMIT_FSIZE, and ftruncate() would raise SIGXFSZ.
+ */
 static int near_segment_resize(int fd, size_t size)
 {
 	struct rlimit limit;

@@ -3,7 +3,8 @@
 
 /*
  * The segment of a port: a memfd that is sealed against shrinking, because an
- * access to removed memory would raise SIGBUS. A sender allocates its own ring.
+ * access to removed memory would raise SIGBUS. The sender that attaches to a
+ * ring allocates the ring's memory.
  */
 #ifndef NEAR_LINK_SEGMENT_H
 #define NEAR_LINK_SEGMENT_H
@@ -44,7 +45,10 @@ bool near_group_dir_has(const char *dir, bool v2, size_t size);
  */
 int near_segment_open(struct near_segment **segment, uint32_t *growing, int fd,
 		      uint64_t nonce);
-/* Stores a file's size. Returns 0 or -errno; -ENOENT: too small or unsealed. */
+/*
+ * Stores a file's size. Returns 0 or -errno; -ENOENT: the file may shrink, or
+ * has no bytes beyond a struct near_segment, so the file is not a segment.
+ */
 int near_segment_check_file(int fd, size_t *size);
 void near_segment_close(struct near_segment *segment);
 

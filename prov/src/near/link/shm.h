@@ -3,8 +3,14 @@
 
 /*
  * Layout of a port's segment, the shared memory in which the port receives
- * (docs/near/design.md). Senders can write any values, so the port must check
- * each index, length and pointer.
+ * (docs/near/design.md). A faulty or hostile sender can write any values into
+ * the segment, so the port must check each index, length and pointer.
+ *
+ * In a cooperative copy, sender and receiver copy parts of one large message at
+ * the same time. A step is the part that one system call copies, and the round
+ * is the serial number of the cooperative copy (msg/coop.h). A delegated
+ * operation is a small RMA operation that the initiator, which is the ring's
+ * sender, leaves to the target: the receiver executes it (rma/delegate.c).
  */
 #ifndef NEAR_LINK_SHM_H
 #define NEAR_LINK_SHM_H
@@ -20,31 +26,37 @@
 
 /*
  * Kinds of slots: docs/near/protocol.md. The receiver of a large message posts
- * CTS, ACK and COOP in the ring of the other direction.
+ * CTS, ACK and COOP in the ring by which it sends to the message's sender.
  */
 enum near_kind {
 	NEAR_KIND_INLINE,	/* a message, payload in the slot */
 	NEAR_KIND_EAGER,	/* a message, payload in the data ring */
-	NEAR_KIND_RTS,	/* the sender announces a message in its memory */
+	NEAR_KIND_RTS,		/* announces a message in the sender's memory */
 	NEAR_KIND_CTS,		/* the receiver requests fragments */
 	NEAR_KIND_ACK,		/* the receiver has the whole message */
 	NEAR_KIND_FRAG,		/* a fragment, in the data ring */
 	NEAR_KIND_COOP,		/* the receiver requests a cooperative copy */
-	NEAR_KIND_RESIZE,	/* last slot of the ring before a resize */
+	/* the sender requests a resize, and sends nothing until the reply */
+	NEAR_KIND_RESIZE,
 	NEAR_KIND_RMA = 8,	/* RMA or atomic: a request, or a part of one */
 	NEAR_KIND_ANSWER,	/* reply to NEAR_KIND_RMA */
 };
 
 /*
  * Bit positions in near_slot.word, which the producer stores last, by release.
- * Bits 0 to 15 have the lap number, which shows the consumer a new slot.
+ * Bits 0 to 15 have the lap number. The consumer compares this number with its
+ * own lap number to recognize a new slot.
  */
 #define NEAR_WORD_KIND 16	/* 4 bits */
 #define NEAR_WORD_FLAGS 20	/* 4 bits */
 #define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
 #define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
-/* flag of a last fragment without data: the sender's unload() has failed */
+/*
+ * Flag of a fragment without data, which ends the message early: the sender
+ * could not copy its device memory to host memory (near_sink.unload()). The
+ * receive then ends in an error.
+ */
 #define NEAR_FRAG_FAILED 1u
 
 /* space for operands in an RMA slot, or for a result in its reply, bytes */
@@ -82,10 +94,13 @@ struct near_slot {
 			uint64_t id;
 			uint64_t len;		/* bytes to copy */
 			uint64_t addr;	/* address of the receiver's buffer */
-			uint32_t round;	/* number of the cooperative copy */
+			uint32_t round;	/* serial number of this copy */
 		} coop;
 		struct {
-			/* length that the data ring must permit; 1: any */
+			/*
+			 * length of a message for which the data ring was too
+			 * short, bytes; 1: a ring of any larger size suffices
+			 */
 			uint32_t more;
 		} resize;
 		/* NEAR_KIND_RMA; the target address is in near_slot.tag */
@@ -123,19 +138,24 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
  * Control data at the start of each ring. The producer writes only `steps` and
- * `wrote`. Delegated operations have sequence numbers.
+ * `wrote`, which belong to cooperative copies. The producer numbers its
+ * delegated operations from 1. In `doing`, `done` and `rejected` the consumer
+ * stores these sequence numbers.
  */
 struct near_ctl {
 	uint64_t head;		/* number of consumed slots */
 	uint64_t dhead;	/* data bytes consumed, or skipped at the ring's end */
 	uint32_t size;		/* reply to NEAR_KIND_RESIZE: NEAR_SIZE_* */
-	uint64_t doing;	/* sequence number of the last begun operation */
+	uint64_t doing;		/* last delegated operation that has begun */
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	uint64_t steps __attribute__((aligned(NEAR_LINE)));	/* msg/coop.h */
-	uint64_t wrote;		/* steps written: msg/coop.h */
-	uint64_t done;	/* sequence number of the last ended operation */
-	uint64_t rejected; /* sequence number of the first rejected; 0: none */
+	/* round, and number of the steps that each end has begun: msg/coop.h */
+	uint64_t steps __attribute__((aligned(NEAR_LINE)));
+	/* round, and number of the steps that the sender has finished */
+	uint64_t wrote;
+	uint64_t done;		/* last delegated operation that has ended */
+	/* first delegated operation that the consumer rejected; 0: none */
+	uint64_t rejected;
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
@@ -145,29 +165,38 @@ static_assert(sizeof(struct near_ctl) == 3 * NEAR_LINE, "three lines");
 #define NEAR_SIZE_TIER 0xffu
 
 enum near_claim_state {
-	NEAR_CLAIM_FREE,
+	NEAR_CLAIM_FREE,	/* the ring has no sender */
 	NEAR_CLAIM_TAKEN,	/* the sender is writing its address */
-	NEAR_CLAIM_OPEN,
+	NEAR_CLAIM_OPEN,	/* the sender can send */
 	NEAR_CLAIM_CLOSED,	/* the sender will send nothing more */
 	/* the receiver cannot send to the sender, or has disconnected it */
 	NEAR_CLAIM_REJECTED,
 };
 
-/* TAKEN: the upper bits are the sender's pid; 0: in another pid namespace */
+/*
+ * near_claim.state: bits 0 to 7 are the state. In the state TAKEN, the upper
+ * bits are the sender's pid; 0: the sender is in another pid namespace.
+ */
 #define NEAR_CLAIM_PID 8
 #define NEAR_CLAIM_STATE 0xffu
 
 /* The entry by which a sender attaches to the ring with the same index. */
 struct near_claim {
 	uint32_t state;
-	/* size class of the ring: the initial one; if rejected, the last one */
+	/*
+	 * size class of the ring when the sender attached; after the receiver
+	 * has released a rejected ring, the size class that the ring had last
+	 */
 	uint32_t tier;
 	struct near_addr addr __attribute__((aligned(8)));
 } __attribute__((aligned(NEAR_LINE)));
 
 static_assert(sizeof(struct near_claim) == NEAR_LINE, "one line a claim");
 
-/* near_segment.flags: the owner has no membarrier, so senders use fences */
+/*
+ * near_segment.flags: the owner has no membarrier, so senders must execute a
+ * fence after each slot (enum near_fence).
+ */
 #define NEAR_SEGMENT_FENCE 1u
 
 struct near_segment {
@@ -177,14 +206,18 @@ struct near_segment {
 	uint32_t flags;
 	uint32_t closed;	/* 1: the port has closed */
 	int32_t table_fd; /* file descriptor of the region table; -1: no RMA */
-	uint32_t events;	/* NEAR_MAY_*: accesses that peers report */
+	/*
+	 * NEAR_MAY_READ, NEAR_MAY_WRITE: if an initiator itself executes such
+	 * an access, it must then report the access to the owner by a slot
+	 */
+	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */
 	uint32_t growing;	/* number of rings that can exceed one page */
 	uint32_t adv;		/* advertised size of rings: NEAR_ADV_* */
 	uint32_t page;		/* near_page_size() of the owner, bytes */
 	/* bit w: doorbell[w] has a set bit */
 	uint64_t doorbell_words __attribute__((aligned(NEAR_LINE)));
-	/* number of the current sleep, from 1; 0: no thread sleeps */
+	/* serial number of the current sleep, from 1; 0: no thread sleeps */
 	uint32_t armed;
 	int32_t wake_fd; /* write end of the owner's wake pipe; -1: none */
 	/* bit i of doorbell[w]: ring 64 w + i has a new slot or claim state */
@@ -210,7 +243,8 @@ void near_page_assume(size_t bytes);
 
 /*
  * Ring size classes ("tiers"), in order of size. The first near_segment.growing
- * rings have address space for the largest class; others have only one page.
+ * rings have address space for the largest class. All other rings have only one
+ * page.
  */
 #define NEAR_TIERS 8
 
@@ -218,7 +252,10 @@ void near_page_assume(size_t bytes);
 uint32_t near_tier_least(void);
 /* Returns the size of a class in pages of the system. tier < NEAR_TIERS. */
 uint32_t near_tier_pages(uint32_t tier);
-/* Returns the largest class of at most this number of pages, or the least. */
+/*
+ * Returns the largest class of at most this number of pages. If no class is so
+ * small, returns the least one.
+ */
 uint32_t near_tier_fit(size_t pages);
 /* Returns the largest class that the ring with this index can have. */
 uint32_t near_tier_most(uint32_t growing, uint32_t index);
@@ -232,13 +269,16 @@ struct near_place {
 	size_t size;		/* size of a ring of class tier */
 	uint32_t slots;		/* number of slots */
 	uint32_t data;		/* bytes of the data ring */
-	uint32_t tier;		/* size class */
+	uint32_t tier;		/* size class, as passed to near_place() */
 };
 
 /* Computes a ring's place. False: the ring cannot have this size class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
-/* Returns the most bytes that a segment allocates. budget: near_attr.memory. */
+/*
+ * Returns the limit of the memory that a segment allocates for a number of
+ * senders, bytes. budget: near_attr.memory.
+ */
 size_t near_memory(size_t budget, uint32_t senders);
 
 #endif /* NEAR_LINK_SHM_H */
