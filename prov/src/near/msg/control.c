@@ -27,7 +27,7 @@ ssize_t near_notify(struct near_peer *peer)
 	return 0;
 }
 
-/* Handles a CTS, COOP or ACK. Returns 0; or -EPROTO: the slot is invalid. */
+/* Handles a CTS, COOP or ACK. Returns 0, or -EPROTO if the slot is invalid. */
 static int near_control_answer(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot,
@@ -168,7 +168,12 @@ static void near_ops_fail(struct near_port *port, struct near_peer *peer)
 	}
 	at = 0;
 	while ((rx = near_pool_next(&port->rx_ops, &at))) {
-		/* FETCHING: the embedder's RMA read fails, which ends rx */
+		/*
+		 * Skips rx in the state NEAR_RX_FETCHING, because a read of
+		 * the message by near_rma() is pending. near_peer_end() ends
+		 * this read with an error after it has called this function.
+		 * The embedder then ends rx by near_recv_end().
+		 */
 		if (rx->peer != peer || rx->state == NEAR_RX_FETCHING)
 			continue;
 		near_rx_coop_stop(rx, end_ms);

@@ -2,8 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Cooperative copy: docs/near/protocol.md. The round is the number of a copy,
- * from 1; 0: no copy. A ring has at most one copy at a time.
+ * Cooperative copy: both ends copy one message at the same time, in steps
+ * (docs/near/protocol.md). The receiver reads steps from the first on, and the
+ * sender writes steps from the last on. Each cooperative copy over a ring has a
+ * number, its round: 1 or more; 0: no copy. A ring has at most one cooperative
+ * copy at a time.
  */
 #ifndef NEAR_MSG_COOP_H
 #define NEAR_MSG_COOP_H
@@ -13,12 +16,14 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-#define NEAR_COOP_MIN (64u << 10)	/* length of the shortest copy, bytes */
-#define NEAR_COOP_PART (128u << 10)	/* limit of a step, bytes */
+/* length of the shortest message that both ends copy, bytes */
+#define NEAR_COOP_MIN (64u << 10)
+#define NEAR_COOP_PART (128u << 10)	/* maximum length of a step, bytes */
 #define NEAR_COOP_STEPS 0xffffu	/* maximum number of steps of a message */
 
 /*
- * Fields of two words in near_ctl, from high to low (number of bits):
+ * Fields of two words in struct near_ctl, from the high bits to the low bits,
+ * with the number of bits in parentheses:
  * - steps: round (32), steps taken by the sender (16), by the receiver (16)
  * - wrote: round (32), unused (15), NEAR_COOP_FAILED (1), steps written by the
  *   sender (16)
@@ -26,8 +31,9 @@
 #define NEAR_COOP_FAILED (1u << 16)
 
 /*
- * Returns the bytes of a step: half of the message, rounded up to NEAR_PAGE,
- * but at most NEAR_COOP_PART. 0: the message is empty or too long.
+ * Returns the length of a step, bytes: half of the message, rounded up to
+ * NEAR_PAGE, but at most NEAR_COOP_PART. 0: no cooperative copy is possible,
+ * because the message is empty or has too many steps.
  */
 static inline uint32_t near_coop_step(uint64_t len)
 {
@@ -64,9 +70,9 @@ static inline void near_coop_begin(struct near_ctl *ctl, uint32_t round)
 }
 
 /*
- * Takes a step for one end. Returns the number of steps that this end had taken
- * before; -1: all steps are taken, or the round has ended. all: number of steps
- * of the message.
+ * Takes a step for one end. sender: true if this end is the sender. all: number
+ * of steps of the message. Returns the number of steps that this end had taken
+ * before; -1: all steps are taken, or the round has ended.
  */
 static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 				     uint32_t all, bool sender)
@@ -84,7 +90,10 @@ static inline int32_t near_coop_take(struct near_ctl *ctl, uint32_t round,
 	return sender ? near_coop_high(word) : near_coop_low(word);
 }
 
-/* Ends the round (receiver). Returns the number of steps the sender took. */
+/*
+ * Ends the round, at the receiver: neither end can take a further step. Returns
+ * the number of steps that the sender has taken.
+ */
 static inline uint32_t near_coop_end(struct near_ctl *ctl)
 {
 	return near_coop_high(
@@ -92,9 +101,9 @@ static inline uint32_t near_coop_end(struct near_ctl *ctl)
 }
 
 /*
- * Stores the number of steps that the sender has written. failed: a write has
- * failed, so the sender takes no more steps. Message passing: pairs with the
- * acquire in near_coop_sender_ended().
+ * Stores the number of steps that the sender has written; the sender calls this
+ * function. failed: a write has failed, so the sender takes no more steps.
+ * Message passing: pairs with the acquire in near_coop_sender_ended().
  */
 static inline void near_coop_wrote(struct near_ctl *ctl, uint32_t round,
 				   uint32_t steps, bool failed)

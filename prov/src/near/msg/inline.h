@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The data path: near_send() and near_poll(). If the sink is a compile-time
- * constant, the compiler can inline the sink's functions.
+ * The data path: near_send() and near_poll(). The argument `sink` of
+ * near_poll() points to the embedder's callbacks. If this pointer is a
+ * compile-time constant, the compiler can inline the callbacks.
  */
 #ifndef NEAR_MSG_INLINE_H
 #define NEAR_MSG_INLINE_H
@@ -13,19 +14,27 @@
 
 #include "near/link/port.h"
 
-/* control.c: handles a slot without message. Nonzero: it stays in the ring. */
+/*
+ * control.c: handles a slot that is not a message, such as an ACK. Returns 0:
+ * the caller must release the slot; nonzero: the slot must stay in the ring.
+ */
 int near_control(struct near_port *port, struct near_rx_ring *ring,
 		 const struct near_slot *slot, uint64_t word);
 /*
- * Continues pending operations. Returns the number of large messages that have
- * left their list, plus the result of near_onesided.work() or advanced().
+ * Continues pending operations. If the only ones are RMA operations that wait
+ * for peers (NEAR_WORK_WAITS), and this poll does not call near_port_tick(),
+ * returns the result of near_onesided.advanced(). Otherwise returns the number
+ * of large messages that have left port->sending or port->receiving, plus the
+ * result of near_onesided.work() if RMA operations are pending.
  */
 int near_work(struct near_port *port);
 /* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
 /*
- * large_tx.c: true if msg, of at most tx.fanout_max bytes, continues a fan-out
- * (docs/near/design.md, *Fan-out*). The message should then be eager.
+ * large_tx.c: true if the buffer of msg was also sent to another peer since the
+ * last poll, as in a broadcast (docs/near/design.md, *Fan-out*). msg should
+ * then be eager, so that the peers do not all read the buffer at the same time.
+ * The caller must check that msg has at most tx.fanout_max bytes.
  */
 bool near_fanout(struct near_port *port, struct near_peer *peer,
 		 const struct near_msg *msg);
@@ -40,9 +49,10 @@ static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
 }
 
 /*
- * Prefetches the slot after the next one, if this is the second send in a row
- * to the peer, and no slot was received in between. Otherwise the prefetch
- * might take the slot's cache line away from the receiver.
+ * Must be called after a send. If the port's last send was to the same peer,
+ * and no slot has arrived since then, prefetches the slot after the next one.
+ * In other cases, the prefetch might take the slot's cache line away from the
+ * receiver.
  */
 static near_inline void near_slot_prefetch(struct near_port *port,
 					   const struct near_peer *peer)
@@ -63,7 +73,10 @@ static near_inline void near_sent(struct near_port *port,
 	near_slot_prefetch(port, peer);
 }
 
-/* Prefetches up to 1 KiB of data ring, for a next message of len bytes. */
+/*
+ * Prefetches the first 1 KiB of the space in the data ring that a next message
+ * of len bytes would use.
+ */
 static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
 	uint32_t at = (uint32_t)(tx->dtail - tx->dbase), i;
@@ -103,7 +116,10 @@ static near_inline bool near_send_short(struct near_port *port,
 	return true;
 }
 
-/* Rings the doorbell if required. Returns 0. */
+/*
+ * Must be called after near_send_short() has sent a message. Rings the doorbell
+ * if required. Returns 0.
+ */
 static near_inline ssize_t near_send_end(struct near_peer *peer)
 {
 	return near_likely(near_tx_polled(&peer->tx)) ? 0 : near_notify(peer);
@@ -112,8 +128,9 @@ static near_inline ssize_t near_send_end(struct near_peer *peer)
 /*
  * Sends an inline or eager message. Returns
  * - 0: sent; the caller may reuse the buffer
- * - NEAR_LARGE: too long; the caller must call near_send_large()
- * - an error of near_send_large()
+ * - NEAR_LARGE: not sent; the caller must call near_send_large()
+ * - -EAGAIN, -ECONNRESET or -EHOSTUNREACH: not sent; these errors have the same
+ *   meaning as in near_send_large() (near.h)
  */
 static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 				 const struct near_msg *msg)
@@ -156,7 +173,11 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	return 0;
 }
 
-/* Sets the fields of msg that all kinds of messages have in their slots. */
+/*
+ * Sets tag, flags and the lower half of data in msg. The slots of all kinds of
+ * messages have these fields in the same place. The upper half of data becomes
+ * 0.
+ */
 static near_inline void near_rx_ring_header(struct near_msg *msg,
 					    const struct near_slot *slot,
 					    uint64_t word)
@@ -166,7 +187,10 @@ static near_inline void near_rx_ring_header(struct near_msg *msg,
 	msg->flags = word >> NEAR_WORD_FLAGS & NEAR_FLAGS;
 }
 
-/* Delivers an inline message. False: the slot remains in the ring. */
+/*
+ * Delivers an inline message, and releases its slot. False: the slot remains in
+ * the ring, because it is invalid, or because arrived() returned an error.
+ */
 static near_inline bool near_rx_ring_inline(struct near_port *port,
 					    struct near_rx_ring *ring,
 					    const struct near_slot *slot,
@@ -188,7 +212,11 @@ static near_inline bool near_rx_ring_inline(struct near_port *port,
 	return true;
 }
 
-/* Sets the other fields of msg from an eager slot. False: invalid length. */
+/*
+ * For an eager message: sets len, payload and the upper half of data in msg.
+ * near_rx_ring_header() must have set the other fields. False: the length in
+ * the slot is invalid.
+ */
 static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 					     const struct near_slot *slot,
 					     struct near_msg *msg)
@@ -199,7 +227,10 @@ static near_inline bool near_rx_ring_payload(struct near_rx_ring *ring,
 	return msg->payload;
 }
 
-/* Sets the other fields of msg from an RTS slot. */
+/*
+ * For an RTS: sets len, rndv and the upper half of data in msg, and payload to
+ * NULL. near_rx_ring_header() must have set the other fields.
+ */
 static near_inline void near_rx_ring_announced(struct near_msg *msg,
 					       const struct near_slot *slot)
 {
@@ -211,7 +242,10 @@ static near_inline void near_rx_ring_announced(struct near_msg *msg,
 	msg->rndv.key = slot->rts.key;
 }
 
-/* Handles a slot that is not inline. False: the slot remains in the ring. */
+/*
+ * Handles a slot of any kind but an inline message. Releases the slot, or
+ * returns false: the slot remains in the ring.
+ */
 static __attribute__((noinline)) bool
 near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_slot *slot, uint64_t word,
@@ -242,7 +276,10 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/* Handles a slot of any kind. False: the slot remains in the ring. */
+/*
+ * Handles a slot of any kind. Releases the slot, or returns false: the slot
+ * remains in the ring.
+ */
 static near_inline bool near_rx_ring_one(struct near_port *port,
 					 struct near_rx_ring *ring,
 					 const struct near_slot *slot,
@@ -257,8 +294,8 @@ static near_inline bool near_rx_ring_one(struct near_port *port,
 
 /*
  * Handles at most NEAR_BURST new slots of a ring. Stops at a slot that must
- * remain in the ring. slot, word: from near_rx_ready(). Returns the number of
- * consumed slots.
+ * remain in the ring. slot, word: the first new slot and its word, which
+ * near_rx_ready() has stored. Returns the number of consumed slots.
  */
 static near_inline int near_rx_ring_poll(struct near_port *port,
 					 struct near_rx_ring *ring,
@@ -276,7 +313,10 @@ static near_inline int near_rx_ring_poll(struct near_port *port,
 	return n;
 }
 
-/* Returns the first entry of port->active, from `at` on, with a new slot. */
+/*
+ * Searches port->active, from the entry `at` on, for a ring with a new slot.
+ * Returns the entry of the first such ring; NULL: none.
+ */
 static near_inline struct near_rx_ring *const *
 near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 {
@@ -291,9 +331,10 @@ near_ring_ready(const struct near_port *port, struct near_rx_ring *const *at)
 }
 
 /*
- * True if a poll would find nothing except slots in active rings. The caller
- * may then replace each of the next near_polls_left() polls by the cheaper
- * near_ring_ready(), and must report the replaced polls by near_passed().
+ * True if near_poll() would find nothing except slots in active rings. In place
+ * of each of the next near_polls_left() calls of near_poll(), the caller may
+ * then call the cheaper near_ring_ready(). The caller must report the number of
+ * replaced polls by near_passed().
  */
 static near_inline bool near_rings_only(const struct near_port *port)
 {
@@ -302,15 +343,20 @@ static near_inline bool near_rings_only(const struct near_port *port)
 	       !near_port_has_work(port);
 }
 
-/* Returns the number of polls before the one with a tick. */
+/*
+ * Returns the number of polls before the next poll that calls near_port_tick(),
+ * which does the periodic work.
+ */
 static near_inline uint32_t near_polls_left(const struct near_port *port)
 {
 	return port->tick_at - 1 - port->polls;
 }
 
 /*
- * Counts polls that the caller has replaced: see near_rings_only(). Counts at
- * most near_polls_left(), because the poll with a tick must not be skipped.
+ * Adds `polls` to port->polls: the number of polls that the caller has replaced
+ * (near_rings_only()). Adds at most near_polls_left(), because the next poll
+ * would otherwise pass tick_at and not call near_port_tick(). Without this
+ * call, the port would not detect failed peers.
  */
 static near_inline void near_passed(struct near_port *port, uint32_t polls)
 {

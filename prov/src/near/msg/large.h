@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Large messages: docs/near/protocol.md. */
+/*
+ * Large messages, which are sent by rendezvous: docs/near/protocol.md. Each end
+ * has an operation for such a message. The embedder is the code that uses near.
+ */
 #ifndef NEAR_MSG_LARGE_H
 #define NEAR_MSG_LARGE_H
 
 #include "near/msg/inline.h"
 #include "near/msg/coop.h"
 
-#define NEAR_STOP_MS 1000	/* longest wait until a peer's writes end, ms */
+/*
+ * In a cooperative copy the sender writes to the receiver's buffers. If the
+ * receiver's port closes, or disconnects the sender, the receiver waits until
+ * these writes have ended. It waits at most this time, ms, then continues.
+ */
+#define NEAR_STOP_MS 1000
 
 /* bytes of large messages that a poll copies at most, in each direction */
 #define NEAR_STEP (512u << 10)
@@ -32,13 +40,13 @@ struct near_tx_op {
 	size_t len;	/* bytes of the message; after a CTS: bytes to send */
 	size_t done;		/* bytes sent in fragments */
 	uint64_t answer;	/* id of the receiver's operation, from CTS */
-	/* cooperative copy: the fields to `wrote`, from the COOP slot */
-	uint64_t there;		/* address of the receiver's buffer */
-	size_t shared;		/* bytes that both ends copy together */
-	uint32_t round;
-	uint32_t step;		/* bytes of a step */
-	uint32_t steps;		/* number of steps */
-	uint32_t wrote;	/* number of steps that the sender has written */
+	/* The next six fields are valid only during a cooperative copy. */
+	uint64_t there;	/* address of the receiver's buffer, from the COOP */
+	size_t shared;	/* bytes that both ends copy together, from the COOP */
+	uint32_t round;	/* number of this cooperative copy, from the COOP */
+	uint32_t step;		/* length of a step, bytes */
+	uint32_t steps;		/* number of steps of all `shared` bytes */
+	uint32_t wrote;	/* number of steps that the sender has written so far */
 	bool device;	/* iov is device memory; false after unload() */
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
@@ -58,7 +66,8 @@ enum near_rx_state {
 	NEAR_RX_CTS,		/* must send CTS */
 	NEAR_RX_ACK,		/* must send ACK */
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
-	NEAR_RX_FETCHING,	/* the embedder fetches; in no list */
+	/* the embedder reads the message by near_rma(); in no list */
+	NEAR_RX_FETCHING,
 };
 
 /* The receiver's operation for a large message. */
@@ -71,14 +80,18 @@ struct near_rx_op {
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
 	size_t len;		/* bytes to receive */
-	/* offset of the first byte that the receiver must not read */
+	/*
+	 * The receiver reads only the bytes before this offset: len, or after a
+	 * cooperative copy the offset of the first byte that the sender wrote.
+	 */
 	size_t stop;
-	size_t done;		/* bytes copied to iov by the receiver */
-	/* cooperative copy: the fields to `failed` */
-	uint32_t step;		/* bytes of a step */
-	uint32_t steps;		/* number of steps */
-	uint32_t sender_steps;	/* steps taken by the sender, at the end */
-	bool failed;		/* a read has failed */
+	size_t done;	/* bytes that the receiver has copied to iov so far */
+	/* The next four fields are valid only during a cooperative copy. */
+	uint32_t step;		/* length of a step, bytes */
+	uint32_t steps;		/* number of steps of the whole message */
+	/* number of steps that the sender took; set at the end of the round */
+	uint32_t sender_steps;
+	bool failed;		/* the receiver could not read a step */
 	void *cookie;
 };
 
@@ -106,7 +119,10 @@ static inline size_t *near_read_left(struct near_port *port)
 	return &port->read_left;
 }
 
-/* Subtracts len from port->read_left. False: len is greater; do not read. */
+/*
+ * Subtracts len from port->read_left. False: len is greater than this number,
+ * and the caller must not read in this poll.
+ */
 static inline bool near_read_take(struct near_port *port, size_t len)
 {
 	size_t *left = near_read_left(port);
@@ -117,14 +133,15 @@ static inline bool near_read_take(struct near_port *port, size_t len)
 	return true;
 }
 
-/* Slow path of near_control_slot(). */
+/* Slow path of near_control_slot(): no slot was free at the last check. */
 struct near_slot *near_control_slot_other(struct near_port *port,
 					  struct near_peer *peer);
 
 /*
- * Returns a slot for a control message such as an ACK, despite NEAR_GATE_QUEUE.
- * Connects to the peer if necessary. NULL: no slot is free, or the peer is not
- * usable.
+ * Returns a free slot for a control message such as an ACK. While RMA
+ * operations are queued, NEAR_GATE_QUEUE makes the ring appear full to
+ * messages, but not to this function. Connects to the peer if necessary. NULL:
+ * no slot is free, or this port cannot send to the peer.
  */
 static inline struct near_slot *near_control_slot(struct near_port *port,
 						  struct near_peer *peer)
@@ -136,7 +153,11 @@ static inline struct near_slot *near_control_slot(struct near_port *port,
 	return near_control_slot_other(port, peer);
 }
 
-/* Publishes a control message, which near_tx_consumed() ignores. */
+/*
+ * Publishes a control message. near_tx_consumed() does not count its slot. So
+ * RMA that must follow earlier messages (NEAR_RMA_BEHIND) does not wait for the
+ * peer to consume this slot.
+ */
 static near_inline void near_control_send(struct near_port *port,
 					  struct near_peer *peer,
 					  struct near_slot *slot,
@@ -148,20 +169,23 @@ static near_inline void near_control_send(struct near_port *port,
 }
 
 /*
- * Continues an operation of port->sending until *budget bytes are copied, or
- * until the operation must wait. Subtracts the copied bytes from *budget, but
- * not below 0. True: the operation has left port->sending.
+ * These two functions continue an operation, of port->sending or of
+ * port->receiving, until *budget bytes are copied, or until the operation must
+ * wait. They subtract the copied bytes from *budget, but not below 0. They
+ * return true if the operation has left its list.
  */
 bool near_tx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
-/* Does the same for port->receiving. */
 bool near_rx_step(struct near_port *port, struct near_link *link,
 		  size_t *budget);
 
-/* Continues a cooperative copy, at the sender. */
+/* Continues op's cooperative copy, at the sender. Uses *budget as above. */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op,
 		  size_t *budget);
-/* Ends op's cooperative copy at the sender, if there is one. */
+/*
+ * Ends op's cooperative copy at the sender, if there is one. The receiver may
+ * then send a CTS or an ACK.
+ */
 static inline void near_tx_coop_finish(struct near_tx_op *op)
 {
 	if (near_likely(op->state != NEAR_TX_COOP))
@@ -169,14 +193,17 @@ static inline void near_tx_coop_finish(struct near_tx_op *op)
 	near_list_remove(&op->link);
 	op->state = NEAR_TX_ANNOUNCED;
 }
-/* Continues a cooperative copy, at the receiver. */
+/* Continues op's cooperative copy, at the receiver. Uses *budget as above. */
 void near_rx_coop(struct near_port *port, struct near_rx_op *op,
 		  size_t *budget);
 /* Sets peer->coop_op to the first operation of peer->waiting, or to NULL. */
 void near_rx_coop_next(struct near_port *port, struct near_peer *peer);
-/* Reads len bytes from the sender, but not beyond op->stop. False: failed. */
+/*
+ * Reads the next len bytes of the message from the sender's memory, but not
+ * beyond op->stop. False: the read failed.
+ */
 bool near_rx_pull(struct near_rx_op *op, size_t len);
-/* Requests the whole message in fragments, after a failed read. */
+/* Handles a failed read: the receiver will request all bytes in fragments. */
 void near_rx_pull_failed(struct near_rx_op *op);
 
 /* Handles a CTS, COOP or ACK from the peer. False: the slot is invalid. */
@@ -185,9 +212,15 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 /* Handles a COOP for op. False: the slot is invalid. */
 bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 			    const struct near_slot *slot);
-/* Frees an operation that is not in port->sending, and calls sent(). */
+/*
+ * Frees an operation, which must not be in port->sending. Then calls
+ * near_sink.sent() with err, if the operation has a cookie.
+ */
 void near_tx_end(struct near_port *port, struct near_tx_op *op, int err);
-/* Returns the operation with this id that waits for fragments; NULL: none. */
+/*
+ * Returns the operation with this id if it receives from this peer and waits
+ * for fragments. Otherwise returns NULL.
+ */
 struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 				uint64_t id);
 /*
@@ -197,18 +230,20 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 /*
- * Frees an operation that is in no list. First calls near_sink.received(), if
- * this was not called for the operation before.
+ * Frees an operation, which must be in no list. First calls
+ * near_sink.received() with err, if near has not called it for this operation
+ * before.
  */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 
 /*
  * Ends op's cooperative copy, if there is one. Waits until the sender writes no
- * more, or until the time end_ms, because the application may reuse the buffer.
- * A sender that a signal has stopped may still write later.
+ * more, because the application may reuse the buffer afterwards. The wait ends
+ * at the time end_ms (duo_now_ms()) at the latest. A sender that a signal has
+ * stopped may still write to the buffer after this time.
  */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms);
-/* Implements near_messages.stop(). */
+/* Implements near_messages.stop(): ends the port's cooperative copies. */
 void near_ops_stop(struct near_port *port);
 
 #endif /* NEAR_MSG_LARGE_H */

@@ -29,7 +29,10 @@ bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* Writes step `at`. Subtracts its bytes from *budget. False: failed. */
+/*
+ * Writes step `at` to the receiver's buffer. Subtracts the step's bytes from
+ * *budget. False: the write failed.
+ */
 static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 			 uint32_t at, size_t *budget)
 {
@@ -47,11 +50,14 @@ static bool near_tx_push(struct near_port *port, struct near_tx_op *op,
 	       (ssize_t)len;
 }
 
-/* Takes and writes steps. If a write fails, the receiver reads the step. */
+/*
+ * Takes steps and writes them. If a write fails, the sender takes no more
+ * steps, and the receiver reads the step that was not written.
+ */
 void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 {
 	struct near_ctl *ctl = op->peer->tx.ctl;
-	bool failed = !ctl;	/* the peer was disconnected */
+	bool failed = !ctl;	/* no ctl: the peer was disconnected */
 	int32_t n = 0;
 
 	while (!failed && *budget) {
@@ -68,7 +74,10 @@ void near_tx_coop(struct near_port *port, struct near_tx_op *op, size_t *budget)
 
 /* The receiver. */
 
-/* Begins a round, and sends COOP to the sender. False: no slot is free. */
+/*
+ * Begins a round, and sends a COOP to the sender of the message. False: no slot
+ * is free for the COOP, and a later poll must call this function again.
+ */
 static bool near_rx_coop_request(struct near_port *port, struct near_rx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -106,8 +115,8 @@ static void near_rx_coop_end(struct near_rx_op *op)
 }
 
 /*
- * Takes and copies steps, and subtracts their bytes from *budget. Ends the
- * round when all steps are taken, or after an error.
+ * Takes steps and reads them, and subtracts their bytes from *budget. Ends the
+ * round when all steps are taken, or after a read has failed.
  */
 static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 {
@@ -132,8 +141,8 @@ static void near_rx_coop_steps(struct near_rx_op *op, size_t *budget)
 /*
  * Ends the cooperative copy of op, after the sender has written its last step.
  * wrote: number of steps that the sender has written. near_rx_step() then reads
- * all other steps. If a read has failed, near_rx_step() requests the whole
- * message in fragments instead.
+ * the steps that neither end has copied. If a read of the receiver has failed,
+ * near_rx_step() requests the whole message in fragments instead.
  */
 static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 				uint32_t wrote)
@@ -141,7 +150,7 @@ static void near_rx_coop_finish(struct near_port *port, struct near_rx_op *op,
 	size_t by_us = (size_t)(op->steps - wrote) * op->step;
 
 	near_rx_coop_next(port, op->peer);
-	if (wrote < op->sender_steps)	/* a write has failed */
+	if (wrote < op->sender_steps)	/* a write of the sender has failed */
 		op->peer->coop = false;
 	if (op->failed) {
 		near_rx_pull_failed(op);
@@ -167,7 +176,12 @@ void near_rx_coop(struct near_port *port, struct near_rx_op *op, size_t *budget)
 		near_rx_coop_finish(port, op, wrote);
 }
 
-/* Not near_peer_alive(): a disconnected peer may still be alive and write. */
+/*
+ * The wait also ends if the sender's process has exited. near_peer_alive()
+ * would be the wrong test for this: it is false, too, if this port has
+ * disconnected the sender, whose process may still be alive and write to the
+ * buffer.
+ */
 void near_rx_coop_stop(struct near_rx_op *op, uint64_t end_ms)
 {
 	uint32_t wrote;

@@ -87,8 +87,9 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads len bytes of the sender's memory. Returns 0 or -errno. Clears
- * peer->reads after an error that all further reads would return, too.
+ * Reads len bytes at the address addr of the sender's process. Returns 0 or
+ * -errno. If all later reads would return this error, too, clears peer->reads.
+ * This port then requests all messages of the peer in fragments.
  */
 static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 				    const struct iovec *to, size_t count,
@@ -108,7 +109,10 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 	return -errno;
 }
 
-/* Copies only if the ACK has a slot, which stays free during the copy. */
+/*
+ * Copies the message only if a slot is free for the ACK. This slot is still
+ * free after the copy, because the embedder serializes all calls for the port.
+ */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len)
 {
@@ -142,7 +146,10 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/* Calls received() once per op. The buffer then belongs to the application. */
+/*
+ * Calls near_sink.received(), unless this function has called it for op before.
+ * After this call the buffer belongs to the application.
+ */
 static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
 {
 	void *cookie = op->cookie;
@@ -201,8 +208,9 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 }
 
 /*
- * Sends a CTS or ACK, and removes op from port->receiving. Frees op after an
- * ACK. False: no slot is free.
+ * Sends the CTS or ACK that op->state requires, and removes op from
+ * port->receiving. Frees op after an ACK. False: no slot is free, and a later
+ * poll must call this function again.
  */
 static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 {
@@ -244,7 +252,7 @@ void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)
 	}
 	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
-	/* now, because the embedder might not poll again */
+	/* does not leave this to a poll: the embedder might not poll again */
 	near_rx_answer(port, op);
 }
 

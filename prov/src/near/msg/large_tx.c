@@ -8,8 +8,9 @@
 #include "near/msg/large.h"
 
 /*
- * Stores the addresses of the buffers in op; if large->copy is set, that of a
- * copy. Returns 0; or -EAGAIN: no memory.
+ * Sets op->iov to the buffers of the message. If large->copy is set, allocates
+ * memory, copies the buffers to it, and sets op->iov to the copy instead.
+ * Returns 0; or -EAGAIN: no memory.
  */
 static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 {
@@ -59,7 +60,10 @@ bool near_fanout(struct near_port *port, struct near_peer *peer,
 	return true;
 }
 
-/* Returns msg->len if msg would be eager in a larger ring; otherwise 0. */
+/*
+ * Returns msg->len if msg is too long to be eager in this ring, but would be
+ * eager in a larger ring. Otherwise returns 0.
+ */
 static uint32_t near_tx_too_small(const struct near_port *port,
 				  const struct near_peer *peer,
 				  const struct near_msg *msg)
@@ -139,7 +143,10 @@ near_tx_cts(struct near_port *port, struct near_tx_op *op,
 	return true;
 }
 
-/* CTS and COOP have their ids at the same offset as the ACK. */
+/*
+ * The slots of CTS, COOP and ACK have the id of the sender's operation at the
+ * same offset, so slot->ack.id is correct for all three.
+ */
 bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		      const struct near_slot *slot, enum near_kind kind)
 {
@@ -162,7 +169,11 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 	struct near_peer *peer = op->peer;
 	void *cookie = op->cookie;
 
-	/* only now: the ACK shows that the receiver polls and replies soon */
+	/*
+	 * Requests a larger ring, if the message would be eager there. Until
+	 * the receiver replies, no message can be sent. Therefore the request
+	 * is sent only after the ACK, which shows that the receiver polls.
+	 */
 	if (!err && op->too_small > near_data_max(peer->tx.dsize))
 		near_too_small(port, peer, op->too_small);
 	free(op->copy);
@@ -175,8 +186,9 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 }
 
 /*
- * Replaces op's device buffer by a copy in host memory. Sets op->failed if the
- * copy fails. False: no memory; retry.
+ * Replaces op's device buffer by a copy in host memory. Sets op->failed if
+ * near_sink.unload() cannot copy the bytes. False: no memory; a later poll must
+ * call this function again.
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
@@ -190,7 +202,12 @@ static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 	return true;
 }
 
-/* Ends op at both ends, with op->failed. False: no slot is free; retry. */
+/*
+ * Ends a message that near_sink.unload() could not copy. Sends a last fragment
+ * with NEAR_FRAG_FAILED, which ends the receiver's operation with EIO. Then
+ * ends op with the error op->failed. False: no slot is free, and a later poll
+ * must call this function again.
+ */
 static bool near_tx_give_up(struct near_port *port, struct near_tx_op *op)
 {
 	struct near_slot *slot = near_control_slot(port, op->peer);
@@ -229,15 +246,19 @@ static bool near_tx_frag(struct near_port *port, struct near_tx_op *op)
 	tx->dtail = end;
 	slot->frag.answer = op->answer;
 	slot->frag.len = (uint32_t)len;
-	/* not quiet: NEAR_RMA_BEHIND waits until the peer has consumed it */
+	/*
+	 * Does not use near_tx_publish_quiet(). So RMA with NEAR_RMA_BEHIND,
+	 * which must follow this message, waits until the peer has consumed
+	 * the fragment.
+	 */
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_FRAG, 0, 0, 0));
 	near_sent(port, op->peer);
 	return true;
 }
 
 /*
- * Sends fragments until all or *budget bytes are sent, or the ring has no
- * space. True: op has left port->sending.
+ * Sends fragments until the whole message or *budget bytes are sent, or until
+ * the ring has no space. True: op has left port->sending.
  */
 static bool near_tx_frags(struct near_port *port, struct near_tx_op *op,
 			  size_t *budget)
