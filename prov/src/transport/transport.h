@@ -2,14 +2,17 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Local transports: near (transport/near) and libfabric's shm (shm/). Upper
- * layers call them through duo_transport, except near's fast paths.
+ * Local transports, which carry messages within a host: near (transport/near)
+ * and libfabric's shm (shm/). Upper layers call a local transport through its
+ * struct duo_transport, but call near's fast paths directly. The local side is
+ * the part of an endpoint that belongs to the local transport. The core is the
+ * provider that ofi_duo wraps, which carries all other messages.
  *
- * Locks that the caller must hold:
+ * Locks that the caller must hold (docs/architecture.md, *Locks*):
  * - open(), enable(), count(), close(): all locks of the domain. fi_endpoint
  *   calls open() without a lock, because no other thread has the endpoint yet.
  * - fabric_open(), domain_open(), cq_open(), cntr_open(), reap(), sweep(): none
- * - other functions: the lock of the group of the endpoint or CQ
+ * - other functions: the lock of the struct duo_group of the endpoint or CQ
  */
 #ifndef DUO_TRANSPORT_H
 #define DUO_TRANSPORT_H
@@ -36,7 +39,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* fi_getinfo returns the minimum of these limits and the core's. */
+/* fi_getinfo returns the smaller of each limit here and that of the core. */
 struct duo_transport_limits {
 	size_t inject_size;	/* longest injected message, bytes */
 	size_t iov_limit;
@@ -47,29 +50,40 @@ struct duo_transport_limits {
 struct duo_transport {
 	const char *name;	/* value of FI_OFI_DUO_LOCAL */
 	struct duo_transport_limits limits;
-	/* resources that a local side requires, as text for a warning */
+	/*
+	 * text for the warning that an endpoint has no local side: the
+	 * resources that the transport requires for each endpoint
+	 */
 	const char *takes;
-	/* endpoints of one user must open() one after another */
+	/*
+	 * true: among all endpoints of a user, in all processes, only one at a
+	 * time may be opened by open() and enable(). The caller must hold the
+	 * exclusive lock of the user's registry directory meanwhile
+	 * (DUO_REGISTRY_EXCLUSIVE).
+	 */
 	bool exclusive_start;
 	bool device;	/* carries messages from and to device memory */
 	/*
-	 * The next four functions open an object of the transport, and store it
-	 * in path_*[FI_DUO_LOCAL]. NULL: the transport has no such object. If
-	 * fabric_open() or domain_open() fails, it logs a warning, and the core
-	 * carries all messages.
+	 * Each of the next four functions opens the transport's object for an
+	 * object of ofi_duo, and stores it in path_*[FI_DUO_LOCAL] of the
+	 * latter. NULL: the transport has no such object. If fabric_open() or
+	 * domain_open() fails, it logs a warning, and the core carries all
+	 * messages.
 	 */
 	int (*fabric_open)(struct duo_fabric *fabric);
 	int (*domain_open)(struct duo_domain *domain);
 	int (*cq_open)(struct duo_cq *cq, size_t size);
 	int (*cntr_open)(struct duo_cntr *cntr);
 	/*
-	 * Opens the endpoint's local side, and stores its peer_name in
-	 * ep->publication. The caller must call close(), even after an error.
+	 * Opens the endpoint's local side. Stores its address at the transport
+	 * in ep->publication.peer_name. The caller must call close(), even
+	 * after an error.
 	 */
 	int (*open)(struct duo_ep *ep);
 	/*
-	 * Enables the local side, and stores it in path_ep[FI_DUO_LOCAL]. The
-	 * endpoint must have its map, and its record if it uses the registry.
+	 * Enables the local side, and stores it in path_ep[FI_DUO_LOCAL].
+	 * Before this call, the caller must open ep->map, and must reserve the
+	 * endpoint's record if the endpoint uses the registry.
 	 */
 	int (*enable)(struct duo_ep *ep);
 	/* Binds a counter to an enabled endpoint. */
@@ -98,22 +112,25 @@ struct duo_transport {
 	void (*close)(struct duo_ep *ep);
 	/*
 	 * Starts to receive rx, an arrived message, into the buffers of recv.
-	 * Returns 0 or -errno. After an error, nothing has changed.
+	 * Returns 0 or -errno. After an error, rx still waits for a receive.
 	 */
 	int (*start)(struct duo_rx *rx, const struct duo_recv *recv);
 	/*
-	 * Connects to a peer. name: peer_name of the peer's record. addr: for
-	 * log messages. *reason: FI_DUO_OK before the call. Returns
-	 * - the peer index, the same at each call. If *reason has changed, this
-	 *   endpoint must send over the core, but the peer may send over this
-	 *   transport.
-	 * - FI_ADDR_NOTAVAIL: not reachable, for *reason
+	 * Connects to a peer. name: peer_name of the peer's record. addr: the
+	 * peer's address, for log messages only. The caller must set *reason
+	 * to FI_DUO_OK before the call. Returns
+	 * - the peer index. All calls for one peer return the same index. If
+	 *   *reason is not FI_DUO_OK, this endpoint must send to the peer over
+	 *   the core, but the peer may send over this transport.
+	 * - FI_ADDR_NOTAVAIL: this transport does not reach the peer; *reason
+	 *   is the reason
 	 */
 	fi_addr_t (*connect)(struct duo_ep *ep, const char *name,
 			     fi_addr_t addr, enum fi_duo_reason *reason);
 	/*
-	 * Frees a peer index of connect() that no address has any more. Must
-	 * not be called in a poll. NULL: the transport frees no index.
+	 * Frees a peer index that connect() has returned. No address may have
+	 * this index any more. Must not be called in a poll. NULL: the
+	 * transport frees no index.
 	 */
 	void (*unbind)(struct duo_ep *ep, fi_addr_t index);
 	/*
@@ -122,8 +139,9 @@ struct duo_transport {
 	 */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Monitors a peer: if the peer fails, posted receives that name the
-	 * peer end in an error. NULL: not supported.
+	 * Begins to monitor a peer. If the peer fails later, all posted
+	 * receives with this peer as their source end with an error. NULL: the
+	 * transport cannot monitor peers.
 	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*

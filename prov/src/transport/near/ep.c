@@ -19,7 +19,12 @@
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* number of polls by duo_near_drain() */
-#define DUO_NEAR_TIMEOUT_MS 2000 /* near_attr.timeout_ms if there is a core */
+/*
+ * If a peer does not reply to an fd exchange within this time, ms, the core
+ * provider carries the messages to this peer. The provider near has no core,
+ * and therefore waits without limit.
+ */
+#define DUO_NEAR_TIMEOUT_MS 2000
 
 static_assert(sizeof(struct near_addr) <= DUO_TRANSPORT_NAME_MAX,
 	      "in a record");
@@ -47,7 +52,10 @@ static struct duo_near *duo_near_alloc(struct duo_ep *ep)
 	return near;
 }
 
-/* duo_transport.open(). Leaves ep->near NULL, so that no thread polls yet. */
+/*
+ * Implements duo_transport.open(). Leaves ep->near NULL, so that no thread
+ * polls the port before duo_near_enable().
+ */
 static int duo_near_open(struct duo_ep *ep)
 {
 	struct near_attr attr = {
@@ -86,7 +94,10 @@ static int duo_near_open(struct duo_ep *ep)
 	return 0;
 }
 
-/* Adds the port's file descriptor to the wait object, if there is one. */
+/*
+ * Adds the port's file descriptor to the wait object `waiter`. Does nothing if
+ * waiter has no file descriptor itself.
+ */
 static int duo_near_wait(struct duo_ep *ep, struct duo_waiter *waiter)
 {
 	return waiter->fd < 0 ? 0 :
@@ -112,7 +123,7 @@ static int duo_near_enable(struct duo_ep *ep)
 		ep->near = NULL;
 		return ret;
 	}
-	/* ignores errors: they affect only peers that need an fd exchange */
+	/* ignores an error: it affects only peers that need an fd exchange */
 	if (!ep->core.carries_nothing)
 		near_listen(near->port, ep->publication.dir);
 	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
@@ -156,7 +167,7 @@ static void duo_near_close(struct duo_ep *ep)
 
 	if (!near)
 		return;
-	ep->near = near;	/* near_close() calls the sink */
+	ep->near = near;	/* near_close() may call duo_near_sink */
 	duo_near_drop_all(near);
 	near_close(near->port);
 	duo_blocks_fini(&near->blocks);
@@ -167,8 +178,9 @@ static void duo_near_close(struct duo_ep *ep)
 }
 
 /*
- * near_sink.peer_up(): assigns a peer index. Reuses a freed index as late as
- * possible, because a late send with this index would then reach a wrong peer.
+ * Implements near_sink.peer_up(): assigns a peer index to the peer. Assigns a
+ * freed index again as late as possible: a send that still uses the old meaning
+ * of the index would reach a wrong peer after the index is assigned again.
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
@@ -188,7 +200,7 @@ void duo_near_peer_up(void *ctx, struct near_peer *peer)
 		 "carries messages to further ones\n", ctx, DUO_LOCAL_MAX);
 }
 
-/* near_sink.peer_release(): frees the peer index. */
+/* Implements near_sink.peer_release(): frees the peer index. */
 void duo_near_peer_release(void *ctx, struct near_peer *peer)
 {
 	fi_addr_t index = duo_near_index(peer);
@@ -202,8 +214,8 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer)
 
 /*
  * True if messages and RMA to this peer keep the order that the application
- * requires. RMA to a peer without region table goes over the core, which does
- * not wait for messages over near.
+ * requires. If the peer has no region table, RMA to the peer goes over the
+ * core, which does not wait for messages over near.
  */
 static bool duo_near_keeps_order(const struct duo_ep *ep,
 				 const struct near_addr *at)
@@ -213,8 +225,9 @@ static bool duo_near_keeps_order(const struct duo_ep *ep,
 }
 
 /*
- * duo_transport.connect(). The first send to the peer opens the peer's segment.
- * Starts an fd exchange now if that send needs one (near_peer_prepare()).
+ * Implements duo_transport.connect(). Does not open the peer's segment: the
+ * first send to the peer does that. If this send will need an fd exchange,
+ * starts the exchange now (near_peer_prepare()).
  */
 static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 				  fi_addr_t addr, enum fi_duo_reason *reason)
@@ -238,7 +251,10 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	else if (!near_peer_usable(peer))
 		index = FI_ADDR_NOTAVAIL;
 	if (index == FI_ADDR_NOTAVAIL || near->bound[index])
-		/* drop the reference: ep->map needs none, or has one already */
+		/*
+		 * Drops the reference of near_peer_get(). Without an index,
+		 * ep->map needs no reference. With bound[index], it has one.
+		 */
 		near_peer_put(near->port, peer);
 	else
 		near->bound[index] = true;
@@ -248,7 +264,10 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	return index;
 }
 
-/* Drops ep->map's reference to the peer. The last one frees peer and index. */
+/*
+ * Drops ep->map's reference to the peer. When near drops the last reference, it
+ * frees the peer and, by duo_near_peer_release(), the index.
+ */
 void duo_near_unbind(struct duo_ep *ep, fi_addr_t index)
 {
 	struct duo_near *near = ep->near;
@@ -259,7 +278,10 @@ void duo_near_unbind(struct duo_ep *ep, fi_addr_t index)
 	near_peer_put(near->port, near->peer[index]);
 }
 
-/* duo_transport.exists(): true if the peer is monitored and has not failed. */
+/*
+ * Implements duo_transport.exists(): true if near monitors the peer and has
+ * found no failure.
+ */
 static bool duo_near_exists(const struct duo_ep *ep, fi_addr_t index)
 {
 	const struct near_peer *peer = ep->near->peer[index];
@@ -274,7 +296,10 @@ static void duo_near_monitor(struct duo_ep *ep, fi_addr_t index)
 	if (!peer)
 		return;
 	near_peer_monitor(ep->near->port, peer);
-	/* without a core, all messages of the peer come over near */
+	/*
+	 * Without a core, all messages of the peer come over near, so the peer
+	 * is a confirmed source even before its first message.
+	 */
 	if (ep->core.carries_nothing)
 		ep->confirmed[index / 64] |= 1ULL << index % 64;
 }

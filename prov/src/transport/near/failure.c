@@ -3,8 +3,9 @@
 
 /*
  * Handles the failure of a peer, after near has delivered the peer's messages
- * and ended all operations with the peer. Ends receives that name the peer.
- * Drops unmatched rendezvous messages, whose data are in the peer's memory.
+ * and ended all operations with the peer. Ends posted receives with the peer as
+ * their source. Drops unmatched rendezvous messages of the peer, whose data are
+ * in the peer's memory. The core is the provider that ofi_duo wraps.
  */
 
 #include <rdma/fi_errno.h>
@@ -77,9 +78,9 @@ void duo_near_peer_down(void *ctx, struct near_peer *peer)
 
 	if (ep->map && !TAILQ_EMPTY(&ep->rx.unresolved))
 		/*
-		 * before duo_map_peer_failed() removes the peer's fi_addr:
-		 * without this fi_addr, the peer's messages match no receive
-		 * that names the peer
+		 * Matches unresolved messages before duo_map_peer_failed()
+		 * removes the peer's fi_addr. Without this fi_addr, the peer's
+		 * messages would match no receive that names the peer.
 		 */
 		duo_arrival_resolve(ep);
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)

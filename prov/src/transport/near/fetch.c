@@ -44,7 +44,10 @@ void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op)
 		args.local.device = device;
 	if (near->fetches)
 		ret = near_rma(near->port, rx->arrival.peer, &args);
-	/* after success, duo_near_fetched() may have freed rx already */
+	/*
+	 * If ret is 0, near_rma() may already have called duo_near_fetched(),
+	 * which may have freed rx.
+	 */
 	if (ret)
 		duo_near_fetched(rx, -ret);
 }

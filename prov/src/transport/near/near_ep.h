@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint's local side over near. Lock: the caller must hold the lock of
- * the group. Cost: 36 KiB per endpoint, and near's memory.
+ * The part of an endpoint that belongs to near: the endpoint's port, its peers
+ * and its pending operations. The caller of the functions must hold the lock of
+ * the endpoint's group, ep->group. Cost: 36 KiB per endpoint, and the memory
+ * that near allocates. The core is the provider that ofi_duo wraps.
  */
 #ifndef DUO_TRANSPORT_NEAR_EP_H
 #define DUO_TRANSPORT_NEAR_EP_H
@@ -25,21 +27,38 @@ struct duo_near {
 	struct fid_ep fid;		/* path_ep[FI_DUO_LOCAL] points to it */
 	struct duo_ep *ep;
 	struct near_port *port;
-	bool tx_all;	/* all sends except injects have completions */
-	bool tx_reports; /* calls without flags, except injects, complete */
+	/* every send writes a completion, unless it is an inject */
+	bool tx_all;
+	/*
+	 * A send, RMA or atomic whose call has no flags (fi_send, not
+	 * fi_sendmsg) writes a completion to the CQ, unless it is an inject.
+	 * Only fast paths read this field.
+	 */
+	bool tx_reports;
 	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
-	/* matched sub-receives; those of one peer complete in list order */
+	/*
+	 * Receives into parts of multi-receive buffers (FI_MULTI_RECV) that
+	 * have matched a message but have not completed. Those with messages
+	 * of one peer complete in the order of this list.
+	 */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */
-	bool fetches;	/* near can fetch messages from or to device memory */
+	/* near_rma() can read large messages from or to device memory */
+	bool fetches;
 	bool direct;	/* near, not the core, executes this endpoint's RMA */
 	bool unordered;	/* duo_onesided_unordered() has logged its warning */
-	uint32_t small;	/* operations for the fast path: duo_near_small() */
-	uint32_t next;	/* peer index at which peer_up() begins its search */
+	/*
+	 * bit mask of the RMA and atomics that may use the fast path; the bits
+	 * are those of duo_near_small()
+	 */
+	uint32_t small;
+	/* peer index at which peer_up() begins to search for a free index */
+	uint32_t next;
 	struct near_peer *peer[DUO_LOCAL_MAX];	/* NULL: index not in use */
-	bool bound[DUO_LOCAL_MAX];	/* ep->map has a reference to peer[] */
+	/* by peer index: ep->map has a reference to this peer */
+	bool bound[DUO_LOCAL_MAX];
 };
 
 /* A pending large send. */
@@ -48,11 +67,14 @@ struct duo_near_sending {
 	void *context;
 	uint64_t flags;
 	fi_addr_t to;	/* receiver's address, for an error entry of the CQ */
-	bool report;	/* the send writes a completion */
+	bool report;	/* the send writes a completion if it succeeds */
 	void *desc;	/* descriptor of the first buffer */
 };
 
-/* Returns an operation's bit in duo_near.small. All injects share a bit. */
+/*
+ * Returns the bit of an RMA operation or atomic in duo_near.small. All injects
+ * have the same bit.
+ */
 static near_inline uint32_t duo_near_small(const struct near_rma_args *op)
 {
 	return 1u << (op->flags & NEAR_RMA_COPY ? NEAR_VERBS : op->verb);
@@ -81,7 +103,10 @@ static inline void duo_near_passed(const struct duo_ep *ep, uint32_t polls)
 		near_passed(ep->near->port, polls);
 }
 
-/* Returns the number of polls before the port's next tick, at most `polls`. */
+/*
+ * Returns the number of polls before the poll in which the port does its next
+ * periodic work (near_port_tick()), but at most `polls`.
+ */
 static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 {
 	uint32_t left = ep->near ? near_polls_left(ep->near->port) : polls;
@@ -89,22 +114,29 @@ static inline uint32_t duo_near_left(const struct duo_ep *ep, uint32_t polls)
 	return left < polls ? left : polls;
 }
 
-/* duo_transport.unbind() */
+/* Implements duo_transport.unbind(). */
 void duo_near_unbind(struct duo_ep *ep, fi_addr_t index);
 /* Sends to a peer. Returns 0, -FI_EAGAIN, or another error of fi_send(). */
 ssize_t duo_near_send(struct duo_near *near, const struct duo_send *send,
 		      fi_addr_t index);
-/* Starts to fetch the message that has matched rx. op: of near_recv_begin() */
+/*
+ * Starts to fetch the message that has matched rx: to read it by near_rma().
+ * op: the operation that near_recv_begin() has returned for rx. rx may end
+ * during this call.
+ */
 void duo_near_fetch(struct duo_rx *rx, struct near_rx_op *op);
 /*
- * Ends the receive rx after a fetch. err: 0 or a positive errno value. After an
- * error other than FI_ECONNRESET, requests fragments: the last one ends rx.
+ * Must be called when the fetch for rx has ended. err: 0, or a positive errno
+ * value if the fetch failed. If err is 0 or FI_ECONNRESET (the peer has
+ * failed), ends rx. Otherwise requests the message in fragments, the last of
+ * which ends rx. If there is no memory for the fragments, ends rx with
+ * FI_ENOMEM.
  */
 void duo_near_fetched(struct duo_rx *rx, int err);
 
-/* The callbacks of near. Their ctx is the struct duo_ep. */
+/* The callbacks that near calls. Their argument ctx is the struct duo_ep. */
 extern const struct near_sink duo_near_sink;
-/* Functions of duo_near_sink in other files than sink.c. */
+/* Those functions of duo_near_sink that are not in sink.c. */
 void duo_near_sent(void *ctx, void *cookie, int err);
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len);
@@ -114,9 +146,9 @@ void duo_near_peer_release(void *ctx, struct near_peer *peer);
 
 /* Polls the ports of the CQ's endpoints. Returns the number of events. */
 uint32_t duo_near_poll(struct duo_cq *cq);
-/* Frees the payloads of messages that were not received; for fi_close. */
+/* For fi_close: frees the payloads of messages that no receive has matched. */
 void duo_near_drop_all(struct duo_near *near);
-/* duo_transport.start() */
+/* Implements duo_transport.start(). */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv);
 
 #endif /* DUO_TRANSPORT_NEAR_EP_H */

@@ -14,7 +14,7 @@
 #include "transport/near/near_ep.h"
 #include "transport/near/onesided.h"
 
-/* bits of near_rma_args.about that a completion has as flags */
+/* bits of near_rma_args.about that become flags of the completion */
 #define DUO_NEAR_ABOUT (FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE)
 
 static_assert((DUO_NEAR_ABOUT | FI_COMPLETION) <= UINT32_MAX,
@@ -41,7 +41,10 @@ void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 		duo_cq_push(ep->tx_cq, &entry, FI_ADDR_NOTAVAIL);
 }
 
-/* near_rma_sink.event(): a peer has accessed memory of this process. */
+/*
+ * Implements near_rma_sink.event(): a peer has accessed a memory region of this
+ * process.
+ */
 static void duo_near_onesided_event(void *ctx,
 				    const struct near_rma_event *event)
 {
@@ -53,7 +56,7 @@ static void duo_near_onesided_event(void *ctx,
 	};
 
 	if (!ep->near->onesided)
-		return;		/* the peer is faulty */
+		return;		/* only a faulty peer starts RMA here */
 	duo_cntr_add_ep(ep, event->write ? FI_REMOTE_WRITE : FI_REMOTE_READ, 0);
 	if (!event->has_data)
 		return;
@@ -76,10 +79,16 @@ void duo_near_onesided_events(struct duo_ep *ep)
 }
 
 /*
- * Returns the value of near->small. The fast path supports neither the flags
- * below as the endpoint's default flags, nor order between messages and writes
- * or reads (FI_ORDER_WAS, RAS, SAR). Fetch-and-adds always are in order with
- * messages, because the target executes them when it consumes the slot.
+ * Returns the value of near->small, the operations that may use the fast path.
+ * The endpoint's settings exclude
+ * - writes and injects, if writes must follow earlier sends: FI_ORDER_WAS
+ * - reads, if reads must follow earlier sends, or sends must follow earlier
+ *   reads: FI_ORDER_RAS, FI_ORDER_SAR
+ * - all but injects, which have no default flags, if the endpoint has one of
+ *   the default flags below (tx.op_flags)
+ * - fetch-and-adds, unless core.cpu_atomics is set
+ * No order excludes fetch-and-adds. They are always in order with messages,
+ * because the target executes them when it consumes their slots.
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {

@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics over near, with the core's memory regions and keys. The core
- * executes operations that near does not support or would reject.
+ * RMA and atomics over near, with the memory regions and keys of the core (the
+ * provider that ofi_duo wraps). The core executes operations that near does not
+ * support or would reject. Also: fetches, the reads by near_rma() by which a
+ * receiver gets a large message from or to device memory.
  */
 #ifndef DUO_TRANSPORT_NEAR_ONESIDED_H
 #define DUO_TRANSPORT_NEAR_ONESIDED_H
@@ -14,40 +16,50 @@
 #include "obj/mr.h"
 
 /*
- * Enables RMA and atomics over near, or only fetches if the core executes RMA.
- * Must precede near_address(). Returns an error only if the core cannot execute
- * RMA instead: in the provider near, or if the application requires order
+ * Enables RMA and atomics over near. If the core executes the endpoint's RMA,
+ * enables only fetches instead, and only if the domain has device memory. Must
+ * be called before near_address(). After an error of near, the core executes
+ * RMA, and this function returns 0. It returns an error only if the core cannot
+ * replace near: in the provider near, or if the application requires order
  * between messages and RMA.
  */
 int duo_near_onesided_open(struct duo_near *near);
-/* Sets near->small, and calls duo_near_onesided_events(); for fi_enable. */
+/* For fi_enable: sets near->small, and calls duo_near_onesided_events(). */
 void duo_near_onesided_start(struct duo_ep *ep);
-/* Requests events of those remote accesses that a counter of ep counts. */
+/*
+ * Requests an event from near for each read or each write by a peer, if a
+ * counter of ep counts such accesses.
+ */
 void duo_near_onesided_events(struct duo_ep *ep);
 /* near_rma_args.about of a fetch; near_rma_args.cookie is then the duo_rx */
 #define DUO_NEAR_FETCH ((uint32_t) FI_MSG)
 /*
- * near_rma_sink.done(). about: DUO_NEAR_FETCH, or the flags of the completion.
- * If these lack FI_COMPLETION, a success writes no completion.
+ * Implements near_rma_sink.done(). about: DUO_NEAR_FETCH, or the flags of the
+ * completion. An operation without the flag FI_COMPLETION writes no completion
+ * if it succeeds.
  */
 void duo_near_onesided_done(void *ctx, struct near_peer *peer, void *context,
 			    uint32_t about, int err);
 
 /*
- * True if the info has RMA or atomics that near can execute. The core executes
- * those of an info with
- * - FI_FENCE, and is for RMA only (neither FI_MSG nor FI_TAGGED): a fence would
- *   have to wait for both paths (docs/objects.md, Endpoints for RMA only)
- * - FI_MR_RAW
- * - FI_PROGRESS_AUTO, except in the hook
- * - more buffers per operation than near supports
+ * True if near can execute the RMA and atomics of this info. False if the core
+ * must execute them, because the info
+ * - has neither FI_RMA nor FI_ATOMIC
+ * - has FI_FENCE, but neither FI_MSG nor FI_TAGGED. A fence would have to wait
+ *   for the operations over near and for those over the core (docs/objects.md,
+ *   *Endpoints for RMA only*).
+ * - has FI_MR_RAW
+ * - has FI_PROGRESS_AUTO, unless ofi_duo runs as a libfabric hook
+ *   (docs/hook.md)
+ * - permits more buffers per operation than near supports
  */
 bool duo_near_serves(const struct fi_info *info);
 /*
- * Opens the domain's region table if RMA over near or messages of device memory
- * need it. The core executes RMA on regions registered before this call. info:
- * of the domain or of an endpoint. Logs a failure, but returns an error only in
- * the provider near. Takes all locks of the domain.
+ * Opens the domain's region table if RMA over near or messages in device memory
+ * need it. The core executes RMA on regions that were registered before this
+ * call. info: the info of the domain or of one of its endpoints. Logs a
+ * failure, but returns an error only in the provider near. Takes all locks of
+ * the domain.
  */
 int duo_near_table_open(struct duo_domain *domain,
 			const struct fi_info *info);
@@ -57,7 +69,11 @@ void duo_near_table_close(struct duo_domain *domain);
  * the domain's lock, because a release may wait for the device.
  */
 void duo_near_regions_unmap(struct duo_domain *domain);
-/* If the region has one buffer, fills in mr->region, and lists the region. */
+/*
+ * If the region has exactly one buffer, fills in mr->region, and returns the
+ * result of duo_near_region_list(). Otherwise returns 0, and the region is not
+ * in near's table.
+ */
 int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 			size_t count, uint64_t access);
 /*
@@ -67,17 +83,23 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
  */
 int duo_near_region_list(struct duo_mr *mr);
 /*
- * Removes the region from the table. Waits for device copies from and to a
- * region of host memory. Takes all locks of the domain.
+ * Removes the region from near's table, if it is there. If this region is host
+ * memory, also waits until the copies that this process's devices make for
+ * peers have ended, because they may access the region. Takes all locks of the
+ * domain.
  */
 void duo_near_region_unlist(struct duo_mr *mr);
 /*
- * True if a pending operation uses the region's device memory. False if several
- * registrations share mr (mr->again), because the operation may belong to
- * another registration. Takes the domain's lock.
+ * True if a pending operation of this process uses the region's device memory.
+ * Returns false if several registrations share mr (mr->again), because the
+ * operation may belong to another registration. Takes the domain's lock.
  */
 bool duo_near_region_used(const struct duo_mr *mr);
-/* True if peers may fetch the message in buf; sets rndv->key and rndv->addr. */
+/*
+ * True if peers may fetch the message of len bytes in buf, a part of the
+ * region. rndv->key and rndv->addr are then the region key and the RMA address
+ * of buf.
+ */
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			       size_t len, struct near_rndv *rndv);
 

@@ -18,7 +18,11 @@
 #define DUO_KEY_NONE UINT64_MAX	/* value of FI_KEY_NOTAVAIL */
 /* lowest key that ofi_duo assigns to regions without remote access */
 #define DUO_KEY_MESSAGES (1ULL << 63)
-/* rights for fetches of messages and for loans, not for RMA */
+/*
+ * Rights that near needs for itself, and that permit no RMA: to read a message
+ * from the region (a fetch), and to have a peer's device copy from or to the
+ * region (a loan: docs/near/rma.md, *Lent operations*)
+ */
 #define DUO_NEAR_INTERNAL (NEAR_MAY_MESSAGE | NEAR_MAY_LEND)
 
 bool duo_near_serves(const struct fi_info *info)
@@ -39,7 +43,7 @@ static const char *duo_near_table_remedy(int err)
 			       "FI_LOG_LEVEL=info prints details";
 }
 
-/* True if RMA uses virtual addresses. */
+/* True if RMA names bytes by their virtual addresses, not by their offsets. */
 static bool duo_near_virt_addrs(int mr_mode)
 {
 	return mr_mode == DUO_MR_BASIC || mr_mode & FI_MR_VIRT_ADDR;
@@ -130,9 +134,10 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 }
 
 /*
- * Returns the region's entry for the table; access is 0 if the region must not
- * be in the table. An entry without rights for RMA gets a new key, because
- * applications may give equal keys to regions without remote access.
+ * Returns the region's entry for the table. If the region must not be in the
+ * table, `access` of the entry is 0. An entry without rights for RMA gets a new
+ * key, because applications may give equal keys to regions without remote
+ * access.
  */
 static struct near_region_entry duo_near_region_entry(struct duo_mr *mr)
 {
@@ -184,7 +189,10 @@ bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 			   &rndv->addr);
 }
 
-/* Waits for device copies from and to host memory. Needs the domain's lock. */
+/*
+ * Waits until the copies from and to host memory that this process's devices
+ * make for peers have ended. The caller must hold all locks of the domain.
+ */
 static void duo_near_region_settle(const struct duo_domain *domain)
 {
 	const struct duo_av *av;

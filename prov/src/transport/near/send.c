@@ -18,7 +18,7 @@
 
 /* longest message that is copied to a buffer on the stack, bytes */
 #define DUO_NEAR_GATHER 8192
-/* flags that duo_near_send() leaves to duo_near_send_any() */
+/* sends with one of these flags take the slow path, duo_near_send_any() */
 #define DUO_NEAR_FLAGGED (FI_DELIVERY_COMPLETE | FI_FENCE)
 
 /* True if the send has a completion. */
@@ -51,7 +51,10 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 	       duo_device_any(domain, send->desc, send->count);
 }
 
-/* near_sink.sent(): writes the completion or the error of a large send. */
+/*
+ * Implements near_sink.sent(): writes the completion or the error of a large
+ * send.
+ */
 void duo_near_sent(void *ctx, void *cookie, int err)
 {
 	struct duo_near_sending *op = cookie;
@@ -72,9 +75,9 @@ void duo_near_sent(void *ctx, void *cookie, int err)
 }
 
 /*
- * Handles `ret`, the error of a send. Returns `ret` if it is -FI_EINVAL, or in
- * the provider near. Otherwise returns -FI_EAGAIN, so that the application
- * retries. The next attempt uses
+ * Handles `ret`, the error of a send. Returns `ret` if it is -FI_EINVAL, or if
+ * there is no core (in the provider near). Otherwise returns -FI_EAGAIN, so
+ * that the application retries. The next attempt uses
  * - near, if the ring was full or the fd exchange is not finished
  * - the core, if near cannot connect to the peer
  * - the path that a new lookup finds, if the peer has failed
@@ -92,9 +95,10 @@ static ssize_t duo_near_send_failed(struct duo_near *near, fi_addr_t index,
 }
 
 /*
- * Starts a large send. Returns 0 or an error of near_send_large(). After 0,
- * near will call duo_near_sent(), except for an inject, and free `owned`.
- * owned: NULL, or the message in malloc() memory.
+ * Starts a large send. owned: NULL, or the message in malloc() memory. Returns
+ * 0 or an error of near_send_large(). After 0, near frees `owned` when the send
+ * has ended, and then calls duo_near_sent() unless the send is an inject. After
+ * an error, `owned` still belongs to the caller.
  */
 static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 			  fi_addr_t index, void *owned)
@@ -128,7 +132,7 @@ static int duo_near_large(struct duo_near *near, const struct duo_send *send,
 	return ret;
 }
 
-/* Continues a send for which near_send() has returned `ret`, not 0. */
+/* Continues a send for which near_send() has returned `ret`, which is not 0. */
 static __attribute__((noinline)) ssize_t
 duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 		   fi_addr_t index, int ret)
@@ -139,8 +143,9 @@ duo_near_send_slow(struct duo_near *near, const struct duo_send *send,
 }
 
 /*
- * Sends a message through the ring, and gathers its buffers on the stack.
- * Returns the result of near_send(); NEAR_LARGE: call duo_near_large().
+ * Sends a message through the ring. If the message has several buffers, first
+ * copies them to one buffer on the stack. Returns the result of near_send();
+ * NEAR_LARGE: not sent, and the caller must call duo_near_large().
  */
 static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 			     fi_addr_t index)
@@ -160,7 +165,8 @@ static int duo_near_send_now(struct duo_near *near, const struct duo_send *send,
 
 /*
  * Sends a message in host memory. owned: NULL, or the message in malloc()
- * memory, which is freed in any case.
+ * memory. This function frees `owned`, or near frees it when the send has
+ * ended.
  */
 static ssize_t duo_near_send_host(struct duo_near *near,
 				  const struct duo_send *send,
@@ -179,8 +185,9 @@ static ssize_t duo_near_send_host(struct duo_near *near,
 }
 
 /*
- * Sends only the RTS of a message in device memory, for the receiver to fetch
- * the message. True: *ret is the result. False: the receiver cannot fetch it.
+ * Handles a message in device memory. If the receiver can fetch the message,
+ * sends only the RTS, stores the result in *ret, and returns true. False: the
+ * receiver cannot fetch the message, and nothing was sent.
  */
 static bool duo_near_announce(struct duo_near *near,
 			      const struct duo_send *send, fi_addr_t index,
@@ -203,8 +210,8 @@ static bool duo_near_announce(struct duo_near *near,
 }
 
 /*
- * near_sink.unload(): copies device memory to host memory. Fails if the
- * application has closed the region since the send.
+ * Implements near_sink.unload(): copies device memory to host memory. Fails if
+ * the application has closed the region since the send.
  */
 int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 		    size_t len)
@@ -220,7 +227,11 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 	return -duo_device_out(domain, host, &iov, &op->desc, len);
 }
 
-/* Sends a message in device memory: for a fetch, or a copy in host memory. */
+/*
+ * Sends a message in device memory. If the receiver can fetch the message,
+ * sends only the RTS. Otherwise copies the message to host memory, and sends
+ * the copy.
+ */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
 					  fi_addr_t index)
@@ -249,7 +260,10 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
 	copy.count = 1;
-	/* near must copy `small` before it returns: it is on the stack */
+	/*
+	 * With FI_INJECT, near copies a large message during the call. This is
+	 * necessary if the message is in `small`, on this function's stack.
+	 */
 	copy.flags |= FI_INJECT;
 	ret = duo_near_send_host(near, &copy, index, owned);
 	near->ep->stats.device_tx_msgs += !ret;

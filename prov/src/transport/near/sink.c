@@ -52,7 +52,11 @@ static void duo_near_begin(struct duo_rx *rx)
 		TAILQ_INSERT_TAIL(&rx->ep->near->subs, rx, link);
 }
 
-/* Ends a receive. Sub-receives of one peer's messages complete in order. */
+/*
+ * Ends a receive. Receives into multi-receive buffers (rx->multi) that have
+ * messages of one peer complete in the order in which they matched. Such a
+ * receive therefore completes later if an earlier one has not ended.
+ */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
 	struct duo_rx_list *subs = &rx->ep->near->subs;
@@ -94,9 +98,10 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 }
 
 /*
- * Starts to receive a rendezvous message; near calls duo_near_received() at the
- * end. Returns 0 or -FI_EAGAIN. The caller must call duo_near_begin(), before
- * or after this call, and then duo_near_fetch() if *fetch is not NULL.
+ * Starts to receive a rendezvous message. Returns 0: near will call
+ * duo_near_received() when the receive has ended; or -FI_EAGAIN. The caller
+ * must call duo_near_begin(), before or after this call, and then
+ * duo_near_fetch() if *fetch is not NULL.
  */
 static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_near_msg *from,
@@ -118,8 +123,9 @@ static int duo_near_receive(struct duo_rx *rx,
 }
 
 /*
- * Queues a message with a copy of its payload, as unresolved or as unexpected.
- * Returns 0; -FI_EAGAIN: no memory, and the message stays in the ring.
+ * Queues a message with a copy of its payload. unresolved: true if a later poll
+ * must match the message; false: the message is unexpected. Returns 0;
+ * -FI_EAGAIN: no memory, and the message stays in the ring.
  */
 static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 			       const struct near_msg *msg, fi_addr_t addr,
@@ -154,8 +160,9 @@ static int duo_near_unexpected(struct duo_ep *ep, struct near_peer *peer,
 }
 
 /*
- * Delivers a message that has matched rx, and that duo_near_complete() does not
- * support. Returns 0; -FI_EAGAIN: no memory, and rx has ended with FI_ENOMEM.
+ * Delivers a message that has matched rx, if duo_near_complete() does not
+ * support the message or rx. Returns 0; -FI_EAGAIN: no memory, and rx has ended
+ * with FI_ENOMEM.
  */
 static int duo_near_slow(struct duo_rx *rx, struct near_peer *peer,
 			 const struct near_msg *msg, uint64_t tag,
@@ -193,13 +200,18 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	struct duo_rx *rx;
 
 	addr = duo_map_peer(ep->map, index);
-	/* even without a fi_addr, which the application may insert later */
+	/*
+	 * The source has sent over near, so it is a confirmed source. This is
+	 * so even if the AV does not have its address: the application may
+	 * insert the address later.
+	 */
 	if (near_likely(index < DUO_LOCAL_MAX))
 		duo_arrival_confirm(ep, index);
 	/*
-	 * A later poll matches the message if earlier messages are unresolved,
-	 * if fi_close is running (it may fail), or if the AV may have the
-	 * source's fi_addr although the map has none.
+	 * Leaves the match of this message to a later poll if
+	 * - earlier messages are unresolved: they must match before this one
+	 * - fi_close is running: if it fails, the endpoint continues
+	 * - the map has no fi_addr for the source: the AV may have it
 	 */
 	if (near_unlikely(!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 			  (addr == FI_ADDR_UNSPEC && ep->av->high)))
@@ -215,7 +227,7 @@ int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 	return 0;
 }
 
-/* near_sink.received(): ends the receive of a rendezvous message. */
+/* Implements near_sink.received(): ends the receive of a rendezvous message. */
 static void duo_near_received(void *ctx, void *cookie, int err)
 {
 	struct duo_rx *rx = cookie;
@@ -225,7 +237,10 @@ static void duo_near_received(void *ctx, void *cookie, int err)
 	duo_near_end(rx, err);
 }
 
-/* Changes rx after the last step that can fail. */
+/*
+ * Takes rx from its queue only after the last step that can fail. So after an
+ * error, rx is still a waiting message, which a later receive can match.
+ */
 int duo_near_start(struct duo_rx *rx, const struct duo_recv *recv)
 {
 	struct duo_near *near = rx->ep->near;

@@ -2,8 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The fast path of received messages, inlined into polls. Lock: the caller must
- * hold the lock of the group. Cost: 100 instructions for a message of 8 bytes.
+ * The fast path of received messages, inlined into polls. The caller must hold
+ * the lock of the endpoint's group, ep->group. Cost: 100 instructions for a
+ * message of 8 bytes. Terms:
+ * - deferred receive: a receive that ofi_duo posts to the core (the provider
+ *   that ofi_duo wraps) later or never, because a local message may match first
+ * - confirmed source: a peer that has sent over near, so that all its later
+ *   messages come over near
+ * - unresolved message: a message that ofi_duo matches only after it has looked
+ *   up the addresses of the AV again
  */
 #ifndef DUO_TRANSPORT_NEAR_SINK_H
 #define DUO_TRANSPORT_NEAR_SINK_H
@@ -14,7 +21,10 @@
 #include "core/lazy.h"
 #include "transport/near/near_ep.h"
 
-/* Slow path: delivers any message. Returns 0; -FI_EAGAIN: no memory now. */
+/*
+ * Slow path: delivers any message. Returns 0; -FI_EAGAIN: no memory, and a
+ * later poll delivers the message again.
+ */
 int duo_near_arrived_any(struct duo_ep *ep, struct near_peer *peer,
 			 struct near_msg *msg);
 
@@ -25,7 +35,11 @@ static near_inline uint64_t duo_near_flags(enum duo_rx_kind kind,
 	       (msg->flags & NEAR_DATA ? FI_REMOTE_CQ_DATA : 0);
 }
 
-/* Copies a message to rx. False: it needs near_recv() or a fetch. */
+/*
+ * Copies a message to the buffer of rx. False: not received, because the
+ * message must be received by near_recv() or, if it is in device memory, by
+ * near_recv_begin().
+ */
 static near_inline bool duo_near_place(struct duo_ep *ep,
 				       struct near_peer *peer,
 				       const struct duo_rx *rx,
@@ -44,7 +58,7 @@ static near_inline bool duo_near_place(struct duo_ep *ep,
 	return true;
 }
 
-/* Returns the completion of a message in the buffer of rx. */
+/* Returns the completion for a message that is in the buffer of rx. */
 static near_inline struct fi_cq_tagged_entry
 duo_near_entry(const struct duo_rx *rx, enum duo_rx_kind kind,
 	       const struct near_msg *msg)
@@ -83,10 +97,12 @@ static near_inline void duo_near_complete(struct duo_rx *rx,
 
 /*
  * Returns the first posted receive, and stores the source's fi_addr in *addr.
- * Returns NULL if the fast path cannot deliver the message to this receive:
- * - the receive does not match, or is on the core
- * - the receive is a remainder, or has several buffers, too short a buffer, a
- *   buffer that may be in device memory, or no completion
+ * Returns NULL if the fast path cannot deliver the message to this receive,
+ * because
+ * - the receive does not match, or is posted to the core
+ * - the receive is for a multi-receive buffer (FI_MULTI_RECV), or has several
+ *   buffers, too short a buffer, a buffer that may be in device memory, or no
+ *   completion
  * - the source is not a confirmed source (ep->confirmed), or has no fi_addr
  * - the posted queue is so long that it has an index (match->by_want.on)
  */
@@ -110,7 +126,7 @@ duo_near_first(struct duo_ep *ep, enum duo_rx_kind kind, fi_addr_t index,
 	return rx;
 }
 
-/* near_sink.arrived() for messages of one kind, tagged or untagged */
+/* Implements near_sink.arrived() for messages of one kind. */
 static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 					     struct near_peer *peer,
 					     enum duo_rx_kind kind,
@@ -119,7 +135,10 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	fi_addr_t addr, index = duo_near_index(peer);
 	struct duo_rx *rx = NULL;
 
-	/* unresolved messages match first; during fi_close, none matches */
+	/*
+	 * If there are unresolved messages, they must match before this one.
+	 * During fi_close, no message may match. The slow path handles both.
+	 */
 	if (near_likely(TAILQ_EMPTY(&ep->rx.unresolved) && !ep->closing))
 		rx = duo_near_first(ep, kind, index, msg, &addr);
 	if (near_unlikely(!rx || !duo_near_place(ep, peer, rx, msg)))
@@ -131,7 +150,10 @@ static near_inline int duo_near_arrived_kind(struct duo_ep *ep,
 	return 0;
 }
 
-/* near_sink.arrived(): delivers a message. -EAGAIN: no memory now. */
+/*
+ * Implements near_sink.arrived(): delivers a message. Returns 0; -EAGAIN: no
+ * memory, and a later poll delivers the message again.
+ */
 static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 					struct near_msg *msg)
 {
@@ -140,7 +162,10 @@ static near_inline int duo_near_arrived(void *ctx, struct near_peer *peer,
 	       duo_near_arrived_kind(ctx, peer, DUO_MSG, msg);
 }
 
-/* duo_near_match_first() for the ring's next message, which is inline */
+/*
+ * Second part of duo_near_match_first(). msg: the ring's next message, which is
+ * inline. kind: the kind of msg, tagged or untagged.
+ */
 static near_inline void *
 duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 		    enum duo_rx_kind kind, const struct near_msg *msg,
@@ -164,11 +189,12 @@ duo_near_match_kind(struct duo_ep *ep, struct near_rx_ring *ring,
 }
 
 /*
- * Receives a ring's next message if it is inline and matches the first posted
- * receive, which must not be deferred. Writes the completion to `at`, and the
- * source to *src unless src is NULL. Returns the place of the next completion;
- * NULL: nothing was done. duo_cq.attention must be 0: there are no unresolved
- * messages, and fi_close is not running.
+ * Receives a ring's next message if the message is inline, if it matches the
+ * first posted receive, and if this receive is not deferred. Writes the
+ * completion to `at`, and the source to *src unless src is NULL. Returns the
+ * place of the next completion; NULL: the conditions do not hold, and nothing
+ * was done. The caller must check that duo_cq.attention is 0: then there are no
+ * unresolved messages, and fi_close is not running.
  */
 static near_inline void *
 duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
@@ -193,7 +219,7 @@ duo_near_match_first(struct duo_ep *ep, struct near_rx_ring *ring,
 					     at, src);
 }
 
-/* The sink for near_rx_ring_poll(), which calls only arrived() */
+/* The callbacks for near_rx_ring_poll(), which calls only arrived(). */
 static const struct near_sink duo_near_rings = {
 	.arrived = duo_near_arrived,
 };
