@@ -264,10 +264,11 @@ int duo_ep_enable(struct duo_ep *ep)
 	ret = duo_ep_check_cqs(ep);
 	if (!ret)
 		ret = duo_ep_add_cq(ep);
-	if (!ret)
-		ret = duo_core_enable(ep);
+	/* first: after an error, the application may call fi_enable() again */
 	if (!ret)
 		ret = duo_av_add_ep(ep);
+	if (!ret)
+		ret = duo_core_enable(ep);
 	if (!ret)
 		ret = duo_ep_open_local(ep);
 	if (ret)

@@ -274,6 +274,30 @@ UNIT_TEST(missing_address_space_uses_core)
 	expect_core_works();
 }
 
+/*
+ * fi_enable() has no address space for the routes (8 MiB). The core's endpoint
+ * must not be enabled yet: the next fi_enable() enables it, and tcp permits
+ * this only once.
+ */
+UNIT_TEST(missing_space_for_routes_leaves_core_disabled)
+{
+	struct rlimit unlimited;
+	struct fid_ep *ep;
+	int calls;
+
+	fixture_start(&plain);
+	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
+	calls = fake.path[FI_DUO_CORE].calls;
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &unlimited), 0);
+	limit_space((size_t) 4 << 20);
+	ck_assert_int_eq(fi_enable(ep), -FI_ENOMEM);
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &unlimited), 0);
+	ck_assert_int_eq(fake.path[FI_DUO_CORE].calls, calls);
+	ck_assert_int_eq(fi_enable(ep), 0);
+	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
+	ck_assert_int_eq(fi_close(&ep->fid), 0);
+}
+
 UNIT_TEST(path_reports_reason_of_peer)
 {
 	fi_addr_t unknown;
