@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copying from and to memory of NVIDIA GPUs by the CUDA driver. ofi_duo's
- * streams, one per context, do not wait for those of the application, in which
- * a kernel may wait for a message.
+ * Copying from and to memory of NVIDIA GPUs by the CUDA driver. ofi_duo has one
+ * CUDA stream per context. This stream does not wait for the application's
+ * streams, because a kernel in these may wait for a message.
  */
 
 #include <stdbool.h>
@@ -136,7 +136,7 @@ static void duo_cuda_copy_close(struct duo_stream_copy *base)
 	duo_cuda_leave();
 }
 
-/* After an error, waits: the caller may reuse the buffers. */
+/* After an error, waits for the stream, so the caller may reuse the buffers. */
 static int duo_cuda_start(struct duo_stream_copy *base, void *to,
 			  const void *from, size_t len)
 {
@@ -154,7 +154,7 @@ static int duo_cuda_start(struct duo_stream_copy *base, void *to,
 	return ret ? -FI_EIO : 0;
 }
 
-/* After an error, waits: the caller may reuse the buffers. */
+/* After an error, waits for the stream, so the caller may reuse the buffers. */
 static int duo_cuda_done(struct duo_stream_copy *base)
 {
 	int ret = duo_cuda_enter(base->stream);
@@ -189,9 +189,10 @@ static const struct duo_stream_driver duo_cuda_driver = {
 };
 
 /*
- * Sets the attribute SYNC_MEMOPS, which makes calls like cuMemcpyHtoD() wait
- * for the end of their copies. Otherwise a send after such a call might send
- * the old contents. Memory of a memory pool cannot have this attribute.
+ * Sets the attribute SYNC_MEMOPS of the memory. With this attribute, calls of
+ * the application like cuMemcpyHtoD() wait for the end of their copies. Without
+ * it, a send after such a call might send the old contents of the memory.
+ * Memory of a memory pool cannot have this attribute.
  */
 static void duo_cuda_sync_calls(const void *addr)
 {
@@ -207,8 +208,9 @@ static void duo_cuda_sync_calls(const void *addr)
 }
 
 /*
- * Memory of a memory pool (cuMemAllocAsync) has no context. Its stream uses and
- * retains the primary context of the device.
+ * The stream uses the context of the memory. Memory of a memory pool
+ * (cuMemAllocAsync) has no context. In this case the stream uses and retains
+ * the primary context of the device.
  */
 static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 			 void **state)
@@ -227,7 +229,10 @@ static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 	duo_cuda_sync_calls(addr);
 	ret = duo_stream_open(&duo_cuda_driver, (uintptr_t) context, context,
 			      state);
-	/* the stream needs only one reference to the primary context */
+	/*
+	 * the stream keeps one reference to the primary context; if it had one
+	 * already, that one is released
+	 */
 	if (!ret && retained >= 0)
 		retained = __atomic_exchange_n(
 			&duo_cuda_stream_of(*state)->device, retained,
@@ -254,7 +259,10 @@ static int duo_cuda_register(const struct duo_stream *stream, void *memory,
 	return ret;
 }
 
-/* state: the stream whose context pins the memory; NULL: any open stream */
+/*
+ * Pins host memory for all contexts. state: a stream, in the context of which
+ * the driver is called; NULL: any open stream.
+ */
 static struct duo_device_handle *duo_cuda_pin(void *state, void *memory,
 					      size_t len)
 {

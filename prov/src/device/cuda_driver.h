@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The CUDA driver's functions. Any thread may call them. Driver 450 (CUDA 11.0)
- * is the oldest with all of these functions.
+ * The functions of the CUDA driver that ofi_duo calls. Any thread may call
+ * them. Driver 450 (CUDA 11.0) is the oldest driver with all of them.
  */
 #ifndef DUO_DEVICE_CUDA_DRIVER_H
 #define DUO_DEVICE_CUDA_DRIVER_H
@@ -31,7 +31,7 @@
 #define DUO_CUDA_ON_DEVICE 1		/* CU_MEM_LOCATION_TYPE_DEVICE */
 #define DUO_CUDA_READ_WRITE 3		/* CU_MEM_ACCESS_FLAGS_PROT_READWRITE */
 
-/* CUipcMemHandle, which the driver's functions take by value. */
+/* CUipcMemHandle, an argument that the driver's functions take by value. */
 struct duo_cuda_ipc {
 	uint8_t bytes[NEAR_EXPORT_HANDLE];
 };
@@ -99,8 +99,9 @@ extern struct duo_cuda {
 extern struct duo_library duo_cuda_library;
 
 /*
- * Makes the stream's context current until duo_cuda_leave(). Returns a
- * CUresult: an error if the application has destroyed the context.
+ * Makes the stream's context current in this thread until duo_cuda_leave().
+ * Returns a CUresult. If the application has destroyed the context, this is an
+ * error, and the caller must not call duo_cuda_leave().
  */
 static inline int duo_cuda_enter(const struct duo_stream *stream)
 {

@@ -2,11 +2,12 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Exports allocations, and maps those of other processes, with CUDA's IPC. For
- * physical memory (cuMemCreate) with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
- * uses a file descriptor instead. The driver cannot map memory of memory pools,
- * managed memory, or memory of a GPU to which this process's GPU has no peer
- * access.
+ * Exports allocations of this process, and maps allocations of other processes.
+ * For most memory this file uses CUDA's IPC. For physical memory (cuMemCreate)
+ * it uses a file descriptor instead, if the application has created the memory
+ * with CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR. The driver cannot map memory
+ * of memory pools, managed memory, or memory of a GPU to which this process's
+ * GPU has no peer access.
  */
 
 #include <stdlib.h>
@@ -21,10 +22,14 @@ struct duo_cuda_mapping {
 	struct duo_device_handle handle;
 	struct duo_stream *stream;
 	uint64_t addr;
-	size_t len;	/* bytes of physical memory; 0: mapped by CUDA's IPC */
+	/* mapped by a file descriptor: length in bytes; by CUDA's IPC: 0 */
+	size_t len;
 };
 
-/* Describes physical memory. Returns a CUresult; -1: peers cannot map it. */
+/*
+ * Describes physical memory (cuMemCreate) in *export. Returns a CUresult; -1:
+ * the driver cannot export it as a file descriptor, so peers cannot map it.
+ */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
 {
@@ -45,7 +50,10 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 	return 0;
 }
 
-/* Fills in *export. Returns a CUresult; -1: peers cannot map the memory. */
+/*
+ * Describes the allocation with the len bytes at addr in *export. Returns a
+ * CUresult; -1: peers cannot map the memory.
+ */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
 {
@@ -102,9 +110,9 @@ int duo_cuda_share(const void *addr)
 }
 
 /*
- * Maps an allocation by CUDA's IPC. Stores the range that the driver reports,
- * because a faulty peer's export may have any range. Returns a CUresult; -1:
- * invalid range.
+ * Maps an allocation by CUDA's IPC. Stores in *map the range that the driver of
+ * this process reports, because the export of a faulty peer might have any
+ * range. Returns a CUresult; -1: the reported range is invalid.
  */
 static int duo_cuda_ipc_open(const struct near_export *export,
 			     struct near_map *map)
@@ -130,7 +138,10 @@ static int duo_cuda_ipc_open(const struct near_export *export,
 	return 0;
 }
 
-/* Maps physical memory at addr for the current device. Returns a CUresult. */
+/*
+ * Maps physical memory at the reserved address addr, with access by the device
+ * of the current context. Returns a CUresult.
+ */
 static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 {
 	struct duo_cuda_access access = {
@@ -150,8 +161,9 @@ static int duo_cuda_map_at(uint64_t addr, size_t len, uint64_t handle)
 }
 
 /*
- * Maps physical memory at a new address. Returns a CUresult. If the length in a
- * faulty peer's export is too large, the driver returns an error.
+ * Maps physical memory of a peer at a new address. fd: the peer's file
+ * descriptor for the memory. Returns a CUresult: an error of the driver if the
+ * length in a faulty peer's export is too large.
  */
 static int duo_cuda_map_physical(const struct near_export *export, int fd,
 				 struct near_map *map)
@@ -211,7 +223,10 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 	return 0;
 }
 
-/* Unmaps and frees a mapping. A destroyed context has unmapped it already. */
+/*
+ * Unmaps and frees a mapping. If the application has destroyed the context, the
+ * driver has unmapped the memory already.
+ */
 void duo_cuda_unmap(struct duo_device_handle *handle)
 {
 	struct duo_cuda_mapping *mapping =

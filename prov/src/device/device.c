@@ -79,14 +79,17 @@ bool duo_device_unlist(struct duo_mr *mr)
 	last = !mr->again;
 	mr->again -= !last;
 	found = tfind(mr, &mr->domain->device_mrs, duo_device_compare);
-	/* the tree may have another region with the same descriptor */
+	/* the tree might have another struct with the same descriptor */
 	if (last && found && *found == mr)
 		tdelete(mr, &mr->domain->device_mrs, duo_device_compare);
 	duo_unlock(&mr->domain->group.lock);
 	return last;
 }
 
-/* Makes all endpoints take the slow path: the fast paths ignore descriptors. */
+/*
+ * Makes all endpoints of the domain take the slow paths, because the fast paths
+ * ignore descriptors.
+ */
 static void duo_device_attend(struct duo_domain *domain)
 {
 	struct duo_av *av;
@@ -133,7 +136,10 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 	return ret;
 }
 
-/* Pins host memory with an interface. Returns NULL after a failure. */
+/*
+ * Pins host memory with an interface. Returns a handle; NULL: the interface
+ * cannot pin, or has failed.
+ */
 static struct duo_device_handle *
 duo_device_pin_by(const struct duo_device_iface *iface, void *state,
 		  void *memory, size_t len)
@@ -283,8 +289,9 @@ static const void *duo_device_queue(void *device)
 }
 
 /*
- * Implements near_device.host(). Calls pinned() for one region of device memory
- * only: the one at the root of the domain's tree.
+ * Implements near_device.host(): returns a region of device memory with a
+ * device that can access this host memory. Considers only the region at the
+ * root of the domain's tree.
  */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
@@ -343,13 +350,19 @@ const struct near_device duo_device_near = {
 	.map = duo_device_map,
 };
 
-/* Host memory of DUO_DEVICE_PART bytes, through which copies go. */
+/*
+ * The bounce buffer of a domain: host memory of DUO_DEVICE_PART bytes, through
+ * which duo_device_out() and duo_device_in() copy.
+ */
 struct duo_device_bounce {
 	char *memory;
 	void *pin;		/* NULL: the memory is not pinned */
 };
 
-/* Returns the bounce buffer, which the first call creates; NULL: no memory. */
+/*
+ * Returns the bounce buffer, which the first call creates, pinned by the device
+ * of mr if possible; NULL: no memory.
+ */
 static struct duo_device_bounce *duo_device_bounce(struct duo_domain *domain,
 						   struct duo_mr *mr)
 {
@@ -398,7 +411,11 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 	return ret;
 }
 
-/* Copies through the bounce buffer: to `host` if out is true, else from it. */
+/*
+ * Copies between device memory and host memory through the bounce buffer. If
+ * `out` is true, copies from `device` to `host`, otherwise from `host` to
+ * `device`.
+ */
 static int duo_device_copy(struct duo_domain *domain, struct duo_mr *mr,
 			   bool out, char *device, char *host, size_t len)
 {

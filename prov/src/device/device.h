@@ -2,21 +2,24 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Device memory (FI_HMEM): copying from and to the memory of a device, for near
- * (docs/objects.md). A buffer is device memory if its descriptor, which the
- * core assigns (fi_mr_desc(3)), is that of a region of device memory.
+ * Device memory (FI_HMEM): copying from and to the memory of a device such as a
+ * GPU, for near, the local transport (docs/objects.md). A message has a
+ * descriptor for each buffer, which the core, that is, the wrapped provider,
+ * has assigned to a memory region (fi_mr_desc(3)). A buffer is device memory if
+ * its descriptor is that of a region of device memory.
  *
- * A copy must not wait for the application's work on the device. That might be
- * a deadlock: the thread that waits for the copy holds the domain's lock, and a
- * callback of that work may wait for this lock.
+ * A copy must not wait for the application's work on the device, because this
+ * might be a deadlock: the thread that waits for the copy holds the domain's
+ * lock, and a callback of the application's work may wait for the same lock.
  *
- * Cost: without device memory, a branch per message. With device memory, a
- * search in a tree per buffer with a descriptor, and at least 6 us per message
- * from or to device memory.
+ * Cost: if the application has no device memory, one branch per message.
+ * Otherwise, a search in a tree for each buffer with a descriptor, and at least
+ * 6 us for each message from or to device memory.
  *
- * Lock: the domain's (duo_domain.group.lock). duo_device_register(), _list()
- * and _unlist() take it. The caller must hold it for _find(), _any(),
- * _handles(), _out(), _in() and the functions of duo_device_near.
+ * Lock: the lock of the domain (duo_domain.group.lock). duo_device_register(),
+ * duo_device_list() and duo_device_unlist() take it. The caller must hold it
+ * for the functions duo_device_find(), _any(), _handles(), _out() and _in(),
+ * and for those of duo_device_near.
  */
 #ifndef DUO_DEVICE_H
 #define DUO_DEVICE_H
@@ -33,7 +36,10 @@ struct duo_mr;
 
 struct duo_device_iface;
 
-/* First member of each interface's structs for copies, pins and mappings. */
+/*
+ * First member of the structs by which an interface represents a copy, pinned
+ * host memory or a mapping of a peer's memory.
+ */
 struct duo_device_handle {
 	const struct duo_device_iface *iface;
 };
@@ -41,20 +47,23 @@ struct duo_device_handle {
 /* An interface of libfabric to device memory: enum fi_hmem_iface. */
 struct duo_device_iface {
 	enum fi_hmem_iface id;
-	/* unsupported interfaces only: the name, and the library to look for */
+	/*
+	 * only of an interface that ofi_duo does not support: its name, and the
+	 * library that a process has loaded if it uses this interface
+	 */
 	const char *name, *library;
 	/*
-	 * Prepares copying from and to the memory at addr. Stores the argument
-	 * `state` of the functions below. Returns 0 or -errno.
+	 * Prepares copying from and to a region with the address addr. Stores
+	 * in *state the argument for the functions below. Returns 0 or -errno.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
 		    void **state);
-	/* Waits for all copies from and to the region; releases the state. */
+	/* Waits for all pending copies of this state, then releases it. */
 	void (*close)(void *state);
 	/*
-	 * The next four functions are as in struct near_device, with `state` in
-	 * place of `device`. At least one of `to` and `from` is device memory.
-	 * pin may be NULL.
+	 * near_device describes the next four functions. Here their argument is
+	 * `state` instead of `device`. At least one of `to` and `from` is
+	 * device memory. pin may be NULL.
 	 */
 	int (*start)(void *state, void *to, const void *from, size_t len,
 		     struct duo_device_handle **copy);
@@ -62,23 +71,27 @@ struct duo_device_iface {
 	struct duo_device_handle *(*pin)(void *state, void *memory, size_t len);
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
-	 * True if pin() or the application has pinned this host memory. May be
-	 * NULL; otherwise pin() must accept NULL as the state of host regions.
+	 * True if pin() or the application has pinned this host memory. The
+	 * pointer may be NULL. If it is not, ofi_duo calls pin() for regions of
+	 * host memory, too, with NULL as the state.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*
 	 * The next four members are NULL if peers cannot map this kind of
-	 * memory. Otherwise, regions with equal states must have one device
-	 * queue, because near_device.queue() returns the state as the queue's
-	 * id. share() and map() are as in struct near_device.
+	 * memory. If they are not NULL, regions with equal states must use one
+	 * device queue, because near_device.queue() returns the state as the id
+	 * of the queue. near_device describes share() and map().
 	 */
-	/* Describes memory for a peer's map(). -errno: peers cannot map it. */
+	/*
+	 * Stores a description of the memory for a peer's map(). Returns 0;
+	 * -errno: peers cannot map this memory.
+	 */
 	int (*export)(const void *state, const void *addr, size_t len,
 		      struct near_export *export);
 	int (*share)(const void *addr);
 	int (*map)(void *state, const struct near_export *export, int fd,
 		   struct near_map *map);
-	/* Releases a mapping. May wait for the application's device work. */
+	/* Releases a mapping. Might wait for the application's device work. */
 	void (*unmap)(struct duo_device_handle *mapping);
 };
 
@@ -88,14 +101,18 @@ extern const struct duo_device_iface duo_cuda_iface, duo_rocr_iface,
 /* Array of interfaces, with NULL at the end; tests replace it. */
 extern const struct duo_device_iface *const *duo_device_ifaces;
 
-/* Returns the name of an unsupported interface that is in use; or NULL. */
+/*
+ * Returns the name of an interface that this process uses (its library is
+ * loaded) and that ofi_duo does not support; NULL: none.
+ */
 const char *duo_device_unsupported(void);
 /*
- * Prepares copying from and to a region that the core has registered. Pins host
- * memory if possible, and lists device memory. Stores in *open the region that
- * the application must use: mr, or an open region that duo_device_list() has
- * found; the caller must then free mr. Returns 0 or an error, after which the
- * caller must close mr.
+ * Prepares copying from and to a region that the core has registered. If the
+ * region is host memory, pins it if possible. If it is device memory, calls
+ * duo_device_list(). Stores in *open the region that the application must use:
+ * mr, or an open region that duo_device_list() has found. In the second case
+ * the caller must free mr. Returns 0 or an error, after which the caller must
+ * close mr.
  */
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 			struct duo_mr **open);
@@ -105,31 +122,32 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
  */
 void duo_device_forget(struct duo_mr *mr);
 /*
- * Adds a region of device memory to the domain's tree, which is sorted by
- * descriptor: mr_fid.mem_desc must not change while the region is in the tree.
- * Returns 0 or -FI_ENOMEM.
+ * Adds a region of device memory to the domain's tree. Returns 0 or -FI_ENOMEM.
+ * The tree is sorted by descriptor, so mr_fid.mem_desc must not change while
+ * the region is in the tree.
  *
  * A core with a cache of regions, such as efa without FI_MR_LOCAL, may return
- * the core's region of an earlier registration. The tree then keeps the earlier
- * struct. If `open` is not NULL, counts the new registration in the earlier
- * struct, and stores this struct in *open.
+ * for a new registration the region of an earlier one. In this case the tree
+ * keeps the struct duo_mr of the earlier registration. If `open` is not NULL,
+ * also counts the new registration in that struct, and stores it in *open.
  */
 int duo_device_list(struct duo_mr *mr, struct duo_mr **open);
 /*
- * Ends one registration of a region. Returns true if it was the last one: the
- * region is no longer in the domain's tree.
+ * Ends one registration of a region. True: it was the last one, and the region
+ * is no longer in the domain's tree.
  */
 bool duo_device_unlist(struct duo_mr *mr);
 /*
  * Stores a description by which peers can map the region's memory. Returns 0;
- * -errno: they cannot, or the parameter gpu_ipc is off. Needs no lock.
+ * -errno: peers cannot map it, or the parameter gpu_ipc is off. The caller need
+ * not hold the domain's lock.
  */
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);
 /*
  * Releases a mapping that near_table_unmapped() has returned. The caller must
- * not hold the domain's lock, because the call may wait for the application's
- * work.
+ * not hold the domain's lock, because the call might wait for the application's
+ * work on the device.
  */
 void duo_device_unmap(void *mapping);
 
@@ -139,19 +157,22 @@ extern const struct near_device duo_device_near;
 struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
 /* Frees the bounce buffer of duo_device_out() and duo_device_in(). */
 void duo_device_close(struct duo_domain *domain);
-/* True if any buffer is device memory. desc: their descriptors, or NULL. */
+/*
+ * True if any of `count` buffers is device memory. desc: descriptors of the
+ * buffers; NULL: they have none.
+ */
 bool duo_device_any(const struct duo_domain *domain, void *const *desc,
 		    size_t count);
 /*
- * Returns the result of duo_device_any(). If true, stores each buffer's handle
- * for duo_device_near; NULL: host memory.
+ * True if any of `count` buffers is device memory. In this case stores each
+ * buffer's handle for duo_device_near; NULL: the buffer is host memory.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);
 /*
- * Copies the first len bytes of the buffers to `host`: from device memory
- * through the domain's bounce buffer. Waits for the end of the copy. Returns 0,
- * -FI_EIO or -FI_ENOMEM.
+ * Copies the first len bytes of the buffers to `host`. Bytes of device memory
+ * go through the domain's bounce buffer. Waits for the end of the copy. Returns
+ * 0, -FI_EIO or -FI_ENOMEM.
  */
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);

@@ -7,7 +7,10 @@
 #include "base/log.h"
 #include "device/library.h"
 
-/* Returns NULL, or the name of a missing library or function. */
+/*
+ * Loads the library, and stores the addresses of its functions. Returns NULL,
+ * or the name of the function that is missing, or "the library".
+ */
 static const char *duo_library_find(const struct duo_library *library)
 {
 	void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL), *call;

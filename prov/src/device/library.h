@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Loads the libraries of devices. */
+/* Loads the libraries of device drivers, such as libcuda.so.1. */
 #ifndef DUO_DEVICE_LIBRARY_H
 #define DUO_DEVICE_LIBRARY_H
 
@@ -9,7 +9,7 @@
 
 struct duo_symbol {
 	const char *name;	/* NULL: end of the table */
-	void *call;		/* address of a function pointer */
+	void *call;	/* address of the pointer that gets the function */
 };
 
 struct duo_library {
@@ -22,9 +22,10 @@ struct duo_library {
 };
 
 /*
- * Loads the library for ever, stores the addresses of its functions, and calls
- * init(). Later calls return the first result. False: failed, and the first
- * call has logged a warning.
+ * Loads the library, stores the addresses of its functions, and calls init().
+ * ofi_duo never unloads the library. Only the first call does this; later calls
+ * return the result of the first one. False: the library cannot be used, and
+ * the first call has logged a warning.
  */
 bool duo_library_load(struct duo_library *library);
 

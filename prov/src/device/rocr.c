@@ -3,7 +3,7 @@
 
 /*
  * Copying from and to memory of AMD GPUs by ROCr, the runtime of ROCm. Copies
- * do not wait for the application's queues. Not tested on a GPU.
+ * do not wait for the application's queues. This file is not tested on a GPU.
  */
 
 #include <stdbool.h>
@@ -34,11 +34,14 @@ static const struct duo_symbol duo_rocr_symbols[] = {
 	{ NULL },
 };
 
-/* A copy. Its signal's value is 1: pending; 0: ended; negative: failed. */
+/* A copy. Value of its signal: 1: pending; 0: ended; negative: failed. */
 struct duo_rocr_copy {
 	struct duo_stream_copy base;
 	struct duo_rocr_signal signal;
-	/* destination and source, if pinned for this copy only; else NULL */
+	/*
+	 * destination and source, each of them if it was pinned for this copy
+	 * only; otherwise NULL
+	 */
 	void *pinned[2];
 };
 
@@ -81,8 +84,9 @@ struct duo_library duo_rocr_library = {
 };
 
 /*
- * Stores ROCr's description of the memory at addr. Its type is DUO_ROCR_UNKNOWN
- * if ROCr has neither allocated nor pinned the memory.
+ * Stores ROCr's description of the memory at addr. If ROCr has neither
+ * allocated nor pinned the memory, info->type is DUO_ROCR_UNKNOWN. Returns 0 or
+ * -FI_EIO.
  */
 static int duo_rocr_look(const void *addr, struct duo_rocr_info *info)
 {
@@ -108,9 +112,11 @@ static void duo_rocr_copy_close(struct duo_stream_copy *base)
 }
 
 /*
- * Prepares the source or destination of a copy, and stores its agent. Replaces
- * the address of host memory by the address for GPUs. If ROCr has not pinned
- * the host memory, pins it for this copy, and stores its address in *pinned.
+ * Prepares the source or destination of a copy, and stores its agent (a CPU or
+ * GPU) in *agent. If the memory is host memory, replaces *addr by the address
+ * that GPUs use for it. If ROCr has not pinned this host memory yet, pins it
+ * for this copy, and stores its former address in *pinned. Returns 0 or
+ * -FI_EIO.
  */
 static int duo_rocr_side(void **addr, size_t len, struct duo_rocr_agent *agent,
 			 void **pinned)
@@ -187,7 +193,7 @@ static int duo_rocr_done(struct duo_stream_copy *base)
 	return value ? -FI_EIO : 0;
 }
 
-/* Loops, because hsa_signal_wait_scacquire() may return too early. */
+/* Loops, because hsa_signal_wait_scacquire() might return too early. */
 static void duo_rocr_wait(struct duo_stream_copy *base)
 {
 	while (duo_rocr.wait(duo_rocr_copy_of(base)->signal, DUO_ROCR_LESS, 1,
@@ -206,8 +212,8 @@ static const struct duo_stream_driver duo_rocr_driver = {
 };
 
 /*
- * Host memory that the application has allocated or pinned with ROCr has the
- * stream of duo_rocr_cpu: duo_rocr_start() copies by memcpy().
+ * Host memory that the application has allocated or pinned with ROCr uses the
+ * stream of duo_rocr_cpu. For this stream, duo_rocr_start() copies by memcpy().
  */
 static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 			 void **state)
@@ -230,7 +236,7 @@ static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, state);
 }
 
-/* Pins host memory for all GPUs. NULL: failed, so each copy pins its bytes. */
+/* Pins host memory for all GPUs. NULL: failed; so each copy pins its bytes. */
 static struct duo_device_handle *duo_rocr_pin(void *state, void *memory,
 					      size_t len)
 {

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions, types and constants of ROCr, without headers of ROCm. Sources:
- * "HSA Runtime Programmer's Reference Manual", version 1.2, and hsa_ext_amd.h
- * of ROCm 6.1 (hsa_amd_*). Any thread may call the library.
+ * Functions, types and constants of ROCr. They are declared here, so that the
+ * build of ofi_duo does not require headers of ROCm. Sources: "HSA Runtime
+ * Programmer's Reference Manual", version 1.2, and, for hsa_amd_*,
+ * hsa_ext_amd.h of ROCm 6.1. Any thread may call the library.
  */
 #ifndef DUO_DEVICE_ROCR_DRIVER_H
 #define DUO_DEVICE_ROCR_DRIVER_H
@@ -36,14 +37,14 @@ struct duo_rocr_signal {
 struct duo_rocr_info {
 	uint32_t size;		/* size of this struct, bytes */
 	uint32_t type;
-	void *agent_base;	/* address for GPUs */
-	void *host_base;
+	void *agent_base;	/* start of the allocation, for GPUs */
+	void *host_base;	/* start of the allocation, for CPUs */
 	size_t len;		/* length of the allocation, bytes */
 	void *user;
 	struct duo_rocr_agent owner;
 };
 
-/* The library's functions. Each int is an hsa_status_t; 0: success. */
+/* The library's functions. Each returned int is an hsa_status_t; 0: success. */
 extern struct duo_rocr {
 	int (*init)(void);
 	int (*agents)(int (*callback)(struct duo_rocr_agent agent, void *data),

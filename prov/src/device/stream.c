@@ -11,7 +11,7 @@
 static pthread_mutex_t duo_stream_lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, duo_stream) duo_streams;
 
-/* Opens a stream and adds it to the list. Needs duo_stream_lock. */
+/* Opens a stream, adds it to the list. The caller must hold duo_stream_lock. */
 static int duo_stream_add(const struct duo_stream_driver *driver,
 			  uint64_t device, void *context,
 			  struct duo_stream **stream)
@@ -55,7 +55,10 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 	return ret;
 }
 
-/* Drops a reference; the last one closes the stream. Needs duo_stream_lock. */
+/*
+ * Drops a reference to a stream. If this was the last one, closes and frees the
+ * stream. The caller must hold duo_stream_lock.
+ */
 static void duo_stream_put(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy;
@@ -101,14 +104,14 @@ void duo_stream_close(void *state)
 	struct duo_stream_copy *copy;
 
 	pthread_mutex_lock(&duo_stream_lock);
-	/* wait, because the application may free the memory afterwards */
+	/* waits, because the application may free the memory afterwards */
 	LIST_FOREACH(copy, &stream->copies, link)
 		stream->driver->wait(copy);
 	duo_stream_put(stream);
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 
-/* Adds a new copy to stream->spare. Needs duo_stream_lock. */
+/* Adds a new copy to stream->spare. The caller must hold duo_stream_lock. */
 static int duo_stream_add_copy(struct duo_stream *stream)
 {
 	struct duo_stream_copy *copy = calloc(1, stream->driver->copy_size);

@@ -2,13 +2,14 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copies in progress. A stream is the list of the copies of a device (CUDA: of
- * a context). The library reports the end of a copy by an object: an event of
- * CUDA or Level Zero, or a signal of ROCr. The stream keeps this object for a
- * later copy.
+ * Copies in progress. A stream has the list of all copies by a device, or, with
+ * CUDA, of all copies in a context. The device's library reports the end of a
+ * copy by an object: an event of CUDA or Level Zero, or a signal of ROCr. When
+ * the copy has ended, the stream keeps this object for a later copy.
  *
- * Cost: two mutex operations per copy. Lock: duo_stream_lock, for all streams.
- * stream.c holds it for the functions of duo_stream_driver, except done().
+ * Cost: a mutex is locked twice per copy. Lock: duo_stream_lock, for all
+ * streams. stream.c holds this lock when it calls a function of
+ * duo_stream_driver, except done().
  */
 #ifndef DUO_DEVICE_STREAM_H
 #define DUO_DEVICE_STREAM_H
@@ -21,23 +22,31 @@
 
 struct duo_stream;
 
-/* First member of each interface's struct for a copy. */
+/* First member of the struct by which an interface represents a copy. */
 struct duo_stream_copy {
 	struct duo_device_handle handle;
 	struct duo_stream *stream;
 	LIST_ENTRY(duo_stream_copy) link;	/* in `copies` or `spare` */
 };
 
-/* The functions of a device library. They return 0 or a negative error. */
+/*
+ * Functions of an interface that call the device's library. Those that return
+ * int return 0 or a negative error.
+ */
 struct duo_stream_driver {
-	size_t size;		/* size of the interface's stream, bytes */
-	size_t copy_size;	/* size of the interface's copy, bytes */
-	/* Open and close the library's objects of a stream; NULL if none. */
+	/* sizes of the interface's structs for streams and copies, bytes */
+	size_t size;
+	size_t copy_size;
+	/*
+	 * Open and close the objects that the library needs for a stream. NULL
+	 * if there are none.
+	 */
 	int (*open)(struct duo_stream *stream);
 	void (*close)(struct duo_stream *stream);
 	/* Create and destroy the object that reports a copy's end. */
 	int (*copy_open)(struct duo_stream_copy *copy);
 	void (*copy_close)(struct duo_stream_copy *copy);
+	/* Starts a copy. After an error, no copy is pending. */
 	int (*start)(struct duo_stream_copy *copy, void *to, const void *from,
 		     size_t len);
 	/* Tests a copy. -FI_EAGAIN: pending; 0: ended; other error: failed. */
@@ -51,13 +60,17 @@ struct duo_stream {
 	LIST_ENTRY(duo_stream) link;
 	const struct duo_stream_driver *driver;
 	uint64_t device;	/* handle of the device; CUDA: of the context */
-	void *context;	/* the library's context; or NULL */
-	unsigned int refs;	/* regions, pending copies, pins and mappings */
+	void *context;	/* the library's context; NULL: it has none */
+	/* number of regions, pending copies, pins and mappings that use it */
+	unsigned int refs;
 	LIST_HEAD(, duo_stream_copy) copies;	/* copies that have not ended */
 	LIST_HEAD(, duo_stream_copy) spare;	/* ended copies, for reuse */
 };
 
-/* Stores a device's stream, opened if necessary, with a new reference. */
+/*
+ * Finds or opens the stream of a device, takes a reference to it, and stores it
+ * in *state. Returns 0 or an error.
+ */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		    void *context, void **state);
 /*

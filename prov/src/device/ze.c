@@ -2,11 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Copying from and to memory of Intel GPUs by Level Zero. Not tested on a GPU.
+ * Copying from and to memory of Intel GPUs by Level Zero. This file is not
+ * tested on a GPU.
  *
- * ofi_duo has a context per driver and a command list per device. The list uses
- * a queue that only copies, if there is one: such a queue does not wait for
- * kernels, which may wait for messages.
+ * ofi_duo has a context per driver and a command list per device. If the device
+ * has a queue that only copies, the list uses this queue. Copies in such a
+ * queue do not wait for kernels. This is necessary because a kernel may wait
+ * for a message.
  */
 
 #include <stdbool.h>
@@ -17,7 +19,7 @@
 #include "device/stream.h"
 #include "device/ze_driver.h"
 
-/* maximum numbers; ofi_duo ignores further drivers, devices, queue groups */
+/* limits; ofi_duo ignores further drivers, devices per driver, queue groups */
 #define DUO_ZE_DRIVERS 8
 #define DUO_ZE_DEVICES 64
 #define DUO_ZE_GROUPS 16
@@ -49,7 +51,10 @@ struct duo_ze_stream {
 	void *list;		/* immediate command list */
 };
 
-/* A copy. Its pool has one event: a shared pool would limit pending copies. */
+/*
+ * A copy. Each copy has its own event pool, with one event, because a pool that
+ * copies share would limit their number.
+ */
 struct duo_ze_copy {
 	struct duo_stream_copy base;
 	void *pool;
@@ -57,11 +62,14 @@ struct duo_ze_copy {
 };
 
 static void *duo_ze_drivers[DUO_ZE_DRIVERS];
-/* contexts of duo_ze_drivers; NULL: could not be created */
+/* context of each driver in duo_ze_drivers; NULL: could not be created */
 static void *duo_ze_contexts[DUO_ZE_DRIVERS];
 static uint32_t duo_ze_count;	/* number of drivers */
 
-/* Creates one context per driver, and never destroys it. False: all failed. */
+/*
+ * Creates one context per driver, which is never destroyed. False: no context
+ * could be created.
+ */
 static bool duo_ze_add_contexts(void)
 {
 	const struct duo_ze_context desc = { .stype = DUO_ZE_IS_CONTEXT };
@@ -145,7 +153,10 @@ static void *duo_ze_device(const struct fi_mr_attr *attr, const void *addr,
 	return duo_ze_by_number((unsigned int) attr->device.ze, context);
 }
 
-/* Returns a queue group that can copy, if possible nothing else; -1: none. */
+/*
+ * Returns the index of a queue group that can copy, if possible of one that can
+ * only copy; -1: no group can copy.
+ */
 static int duo_ze_group(void *device)
 {
 	struct duo_ze_group groups[DUO_ZE_GROUPS] = { { 0 } };
@@ -267,7 +278,7 @@ static int duo_ze_open(const struct fi_mr_attr *attr, const void *addr,
 			       state);
 }
 
-/* Level Zero cannot pin host memory: its driver pins for each copy. */
+/* has no pin(), because Level Zero's driver pins host memory for each copy */
 const struct duo_device_iface duo_ze_iface = {
 	.id = FI_HMEM_ZE,
 	.open = duo_ze_open,

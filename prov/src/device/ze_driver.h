@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Functions, types and constants of Level Zero, without its headers. Source:
- * "oneAPI Level Zero Specification", version 1.0 and later, Core API. Any
- * thread may call the library, but only one at a time may use a command list.
+ * Functions, types and constants of Level Zero. They are declared here, so that
+ * the build of ofi_duo does not require headers of Level Zero. Source: "oneAPI
+ * Level Zero Specification", version 1.0 and later, Core API. Any thread may
+ * call the library, but only one thread at a time may use a command list.
  */
 #ifndef DUO_DEVICE_ZE_DRIVER_H
 #define DUO_DEVICE_ZE_DRIVER_H
