@@ -17,7 +17,7 @@
 #include <sys/uio.h>
 
 #define NEAR_IOV_MAX 4
-#define NEAR_INLINE 48	/* longest message in a slot, bytes */
+#define NEAR_INLINE 48	/* longest message that fits in a slot, bytes */
 #define NEAR_MEMORY (1008u << 10)	/* default of near_attr.memory, bytes */
 
 /* bits of near_msg.flags; near passes them to the receiver */
@@ -26,7 +26,7 @@
 #define NEAR_DEVICE 4u	/* large message in the sender's device memory */
 #define NEAR_FLAGS 7u
 
-/* returned by near_send(): the message requires near_send_large() */
+/* result of near_send(): too long; the caller must call near_send_large() */
 #define NEAR_LARGE 1
 
 #define NEAR_MAGIC 0x7261656eu	/* "near": the first bytes of each address */
@@ -54,14 +54,18 @@ struct near_rx_op;
 /* A rendezvous message, whose bytes are still in the sender's memory. */
 struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
-	/* address of the bytes in the sender's process; 0: not readable */
+	/* address of the bytes in the sender's process; 0: no single copy */
 	uint64_t addr;
-	/* NEAR_DEVICE: region key of the bytes; addr is their RMA address */
+	/* NEAR_DEVICE: key of the bytes' region; addr is their RMA address */
 	uint64_t key;
 };
 
 struct near_msg {
-	/* the bytes, or their first buffer; NULL in arrived(): rendezvous */
+	/*
+	 * in near_send() and arrived(): the bytes of the message; NULL in
+	 * arrived(): the message uses rendezvous, see `rndv`. In
+	 * near_send_large(): the message's first buffer
+	 */
 	const void *payload;
 	size_t len;
 	uint64_t tag;
@@ -72,32 +76,42 @@ struct near_msg {
 
 /*
  * The embedder's callbacks. near calls arrived() and unload() only within
- * near_poll() and near_rx_ring_poll(), the others within any call for the port.
- * err: 0 or a positive errno value.
+ * near_poll() and near_rx_ring_poll(). near may call the other callbacks within
+ * any function that the embedder calls for the port. The argument err is 0 or a
+ * positive errno value.
  */
 struct near_sink {
 	/*
 	 * Delivers a message. Its payload is valid only during the call.
-	 * Returns 0; or -EAGAIN: no memory, a later poll delivers it again.
+	 * Returns 0; -EAGAIN: the embedder has no memory for the message. A
+	 * later poll then delivers the message again, and all later slots of
+	 * this sender wait.
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* Reports that the receive with this cookie has ended. */
+	/* Reports the end of a receive. cookie: argument of near_recv*(). */
 	void (*received)(void *ctx, void *cookie, int err);
-	/* Reports that the near_send_large() with this cookie has ended. */
+	/* Reports the end of a near_send_large(). cookie: near_large.cookie. */
 	void (*sent)(void *ctx, void *cookie, int err);
 	/*
-	 * Copies len bytes from device to host memory, because the receiver of
-	 * a NEAR_DEVICE message has requested fragments. cookie: that of
-	 * near_send_large(). Returns 0 or a positive errno value.
+	 * Copies len bytes from device memory (`from`) to host memory (`host`).
+	 * near calls this at the sender of a NEAR_DEVICE message, if the
+	 * receiver has requested fragments. cookie: near_large.cookie. Returns
+	 * 0 or a positive errno value.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,
 		      size_t len);
-	/* Reports a new peer, from near_peer_get() or because it attached. */
+	/*
+	 * Reports a new peer: near_peer_get() has created it, or the peer has
+	 * attached to a ring of this port.
+	 */
 	void (*peer_up)(void *ctx, struct near_peer *peer);
-	/* Reports that a peer failed or closed. Its operations have ended. */
+	/*
+	 * Reports that a peer has failed, or has closed its port. All messages
+	 * of the peer are delivered, and all operations with it have ended.
+	 */
 	void (*peer_down)(void *ctx, struct near_peer *peer);
-	/* Reports that near will free the peer after this call. */
+	/* Reports that near will free `peer` when this callback returns. */
 	void (*peer_release)(void *ctx, struct near_peer *peer);
 };
 
@@ -107,7 +121,10 @@ struct near_attr {
 	void *ctx;
 	/* Logs a line of text. level: 0: warning; 1: information. */
 	void (*log)(int level, const char *text);
-	/* ring budget, bytes; beyond it, each ring still has one page */
+	/*
+	 * ring budget, bytes: memory of all rings of the port together. When
+	 * the budget is used up, a new ring gets one page nevertheless.
+	 */
 	size_t memory;
 	/* true: do not call process_vm_readv() or process_vm_writev() */
 	bool no_cma;
@@ -123,7 +140,10 @@ int near_open(struct near_port **port, const struct near_attr *attr);
  * has an abstract name, for this network namespace only. Returns 0 or -errno.
  */
 int near_listen(struct near_port *port, int dir);
-/* Removes from dir the files of near's sockets that no process has open. */
+/*
+ * Removes the files of near's sockets from dir, if no process has the socket of
+ * the file open.
+ */
 void near_sweep(int dir);
 /*
  * Closes a port. Peers still receive all messages that near_send() has
@@ -134,48 +154,52 @@ void near_address(const struct near_port *port, struct near_addr *addr);
 /*
  * Checks an address. Returns 0, or
  * - -EINVAL: not an address of this version of near
- * - -EHOSTUNREACH: of another host; or of another pid namespace, although this
- *   port has no socket (near_listen())
+ * - -EHOSTUNREACH: the address is of a port on another host; or of a port in
+ *   another pid namespace, and this port has no socket (near_listen()) for the
+ *   fd exchange
  */
 int near_addr_check(const struct near_port *port, const struct near_addr *addr);
 
 /*
  * Finds or creates the peer with this address and takes a reference, which
- * near_peer_put() drops. Returns 0 or -ENOMEM. The first send connects the
- * peer.
+ * near_peer_put() drops. Returns 0 or -ENOMEM. The first send to the peer
+ * attaches this port to a ring of the peer.
  */
 int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		  struct near_peer **peer);
 /* Returns the peer with this address; NULL: none. Takes no reference. */
 struct near_peer *near_peer_find(struct near_port *port,
 				 const struct near_addr *addr);
-/* Starts peer failure detection now, instead of when the ports connect. */
+/*
+ * Starts to monitor the peer for failure now. Without this call, near starts
+ * when one port attaches to a ring of the other.
+ */
 void near_peer_monitor(struct near_port *port, struct near_peer *peer);
 void near_peer_put(struct near_port *port, struct near_peer *peer);
-/* If the first send to the peer would start an fd exchange, starts it now. */
+/* Starts the fd exchange now if the first send to the peer requires one. */
 void near_peer_prepare(struct near_port *port, struct near_peer *peer);
-/* True if this port can send to the peer and no failure was detected. */
+/* True if this port can send to the peer and has not detected its failure. */
 bool near_peer_usable(const struct near_peer *peer);
-/* True if this port monitors the peer, and the peer has not failed. */
+/* True if this port monitors the peer and has not detected its failure. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
  * True if the peer's process has exited or is exiting, or if the peer's port
  * had closed before this port could connect to it.
  */
 bool near_peer_exited(const struct near_peer *peer);
-/* True if this port has a ring to send to the peer, or waits to get one. */
+/* True if this port has a ring for sends to the peer, or waits for a ring. */
 bool near_peer_rings(const struct near_peer *peer);
 /* Sets near_peer.user, the embedder's pointer; NULL at first. */
 void near_peer_set_user(struct near_peer *peer, void *user);
 
-/* Buffers for near_send_large(). near reads them until the operation ends. */
+/* Buffers of near_send_large(). near reads them until the operation ends. */
 struct near_large {
 	const struct iovec *iov;
 	size_t count;
 	bool copy;	/* true: near reads the buffers only during the call */
 	/*
-	 * the only buffer, from malloc(), if near must free it when the
-	 * operation ends; otherwise, and always if copy is set, NULL
+	 * if near must free the only buffer when the operation ends: this
+	 * buffer, from malloc(). Otherwise NULL. Must be NULL if copy is set
 	 */
 	void *owned;
 	void *cookie;	/* for near_sink.sent(); NULL: no call of sent() */
@@ -188,16 +212,17 @@ struct near_large {
  * - -ECONNRESET: the peer has failed
  * - -EHOSTUNREACH: this port cannot send to the peer
  *
- * A NEAR_DEVICE message has one buffer. The buffer is in a region that grants
- * NEAR_MAY_MESSAGE, in this port's region table. The message requires a cookie,
- * and NEAR_ADDR_DEVICE in the peer's address.
+ * A NEAR_DEVICE message must have one buffer and a cookie. The buffer must be
+ * in a region of this port's region table that grants NEAR_MAY_MESSAGE. The
+ * peer's address must have NEAR_ADDR_DEVICE.
  */
 int near_send_large(struct near_port *port, struct near_peer *peer,
 		    const struct near_msg *msg, const struct near_large *large);
 
 /*
- * Receives a rendezvous message of len bytes into iov; discards excess bytes.
- * Returns 0: near_sink.received() will report the end; -EAGAIN: poll and retry.
+ * Receives a rendezvous message of len bytes into the buffers in iov. Discards
+ * the bytes for which the buffers have no space. Returns 0:
+ * near_sink.received() will report the end; -EAGAIN: poll and retry.
  */
 int near_recv(struct near_port *port, struct near_peer *peer,
 	      const struct near_rndv *rndv, const struct iovec *iov,
@@ -205,38 +230,45 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 
 /*
  * Begins to receive a rendezvous message from or to device memory. The embedder
- * then reads the message by near_rma() with NEAR_RMA_MESSAGE, and calls
- * near_recv_end(), or near_recv_frags() if the read fails. near_sink.received()
- * reports the end. Returns the operation; NULL: no memory, poll and retry.
+ * then reads the message by near_rma() with NEAR_RMA_MESSAGE. After the end of
+ * the read, the embedder must call near_recv_end(). If the read has failed, the
+ * embedder may call near_recv_frags() instead. near_sink.received() reports the
+ * end of the receive. Returns the operation; NULL: no memory, poll and retry.
  */
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
 				   const struct near_rndv *rndv, void *cookie);
 /* Ends op: calls near_sink.received() with err and acknowledges the message. */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
-/* Requests fragments with the message's first len bytes; polls fill buf. */
+/*
+ * Requests the first len bytes of the message from the sender, in fragments.
+ * Polls copy the fragments to buf.
+ */
 void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
 		     size_t len);
 
 /*
- * Copies a rendezvous message into one buffer during the call. True: complete;
- * near does not call received(). False: the caller must call near_recv() with
- * *rndv, which this call may have changed. Earlier messages may still be
- * incomplete: the caller must keep the order of receives that share a buffer.
+ * Tries to copy a rendezvous message into one buffer during the call. True: the
+ * message is complete, and near does not call near_sink.received() for it.
+ * False: the caller must call near_recv() with *rndv, which this function might
+ * have changed. Polls might still be copying earlier messages to their buffers.
+ * So if receives share a buffer, the caller must keep their order.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
 
 /*
- * True if this thread should yield while it waits: its CPUs are oversubscribed
- * (docs/near/design.md, *Yielding*) or unknown. pid: the peers' pids, which
- * this call sorts; 0: unknown. others: number of further processes. Cost: one
- * system call; with more processes than CPUs, one more per peer.
+ * True if this thread should yield while it waits, because its CPUs are
+ * oversubscribed (docs/near/design.md, *Yielding*) or unknown. pid: the pids of
+ * `count` peers; 0: unknown pid. The function sorts this array. others: number
+ * of further processes. Cost: one system call. If there are more processes than
+ * CPUs, one more system call per peer.
  */
 bool near_oversub(pid_t *pid, size_t count, size_t others);
 /*
  * Calls near_oversub() for the port's peers. endpoints: number of endpoints on
- * this host, 0: unknown; those that are not peers count as further processes.
+ * this host; 0: unknown. Each endpoint that is not a peer counts as a further
+ * process.
  */
 bool near_oversubscribed(const struct near_port *port, size_t endpoints);
 
@@ -246,16 +278,16 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints);
  */
 int near_wait_fd(struct near_port *port);
 /*
- * Prepares a sleep. Returns
+ * Prepares the port for a sleep of the calling thread. Returns
  * - 0: the descriptor of near_wait_fd() becomes readable when a slot arrives, a
  *   peer fails, or another thread adds work
  * - -EAGAIN: there is work, or membarrier failed; the caller must poll
  */
 int near_arm(struct near_port *port);
 /*
- * Ends a sleep; must be called before the thread's next near_arm(). True: no
- * event can wake other threads that sleep on the port. The caller must wake
- * them.
+ * Must be called after a sleep, before the thread's next near_arm(). True: from
+ * now on, an event does not make the descriptor of near_wait_fd() readable. So
+ * the caller must wake all other threads that sleep on the port.
  */
 bool near_woken(struct near_port *port);
 

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Atomics: docs/near/rma.md. Compare-and-exchange of an element compares bits
- * as integers, because a floating-point NaN is not equal to itself.
+ * Atomics: docs/near/rma.md. An element is replaced by a compare-and-exchange
+ * that compares the element's bits as an integer. A floating-point comparison
+ * would never succeed for a NaN, which is not equal to itself.
  */
 
 #include <complex.h>
@@ -46,7 +47,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 	       (op != NEAR_ATOMIC_READ || verb == NEAR_FETCH);
 }
 
-/* Cases of near_next_<name>() */
+/* Cases of the switch in near_next_<name>(), which NEAR_DEFINE defines */
 #define NEAR_NEXT_ALL							\
 	case NEAR_LOR: return old != 0 || operand != 0;			\
 	case NEAR_LAND: return old != 0 && operand != 0;		\
@@ -67,7 +68,7 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 
 #define NEAR_NEXT_REAL NEAR_NEXT_COMPLEX NEAR_NEXT_ORDERED
 
-/* Sums and products wrap; overflow of signed + or * would be undefined. */
+/* Sums and products wrap. Overflow of signed + or * would be undefined. */
 #define NEAR_NEXT_INT NEAR_NEXT_ALL NEAR_NEXT_ORDERED			\
 	case NEAR_SUM:							\
 		__builtin_add_overflow(old, operand, &old);		\
@@ -82,8 +83,8 @@ bool near_rma_has_atomic(unsigned int verb, unsigned int op, unsigned int type)
 
 /*
  * Defines near_next_<name>(), which returns an element's new value, and
- * near_apply_<name>(), which implements near_atomic_apply() for a type. bits:
- * integer type of the size of ctype.
+ * near_apply_<name>(), which implements near_atomic_apply() for a type. ctype:
+ * the type. bits: integer type of the same size. cases: the operations.
  */
 #define NEAR_DEFINE(name, ctype, bits, cases)				\
 static ctype near_next_##name(unsigned int op, ctype old,		\

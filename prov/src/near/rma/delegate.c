@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Delegated operations: docs/near/rma.md and docs/near/memory-ordering.md. */
+/*
+ * Delegated operations: docs/near/rma.md and docs/near/memory-ordering.md. The
+ * initiator numbers the operations that it delegates to a peer, in the order in
+ * which it posts them (near_rma_op.seq).
+ */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +19,12 @@
 #define NEAR_DELEG_BACKOFF 3000
 /* wait after a revocation that has executed no operation, ns */
 #define NEAR_DELEG_PAUSE 100000
-#define NEAR_DELEG_SKIP 16		/* minimum of near_rma_peer.skip */
-#define NEAR_DELEG_SKIP_MAX 4096	/* maximum */
+/*
+ * limits of the value that a revocation stores in near_rma_peer.skip: minimum
+ * and maximum number of the next operations that are not delegated
+ */
+#define NEAR_DELEG_SKIP 16
+#define NEAR_DELEG_SKIP_MAX 4096
 
 /* Returns `word` with the operation's state replaced by `deleg`. */
 static uint64_t near_deleg_word(uint64_t word, enum near_deleg deleg)
@@ -38,7 +46,10 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 	return reply->req.verb == NEAR_WRITE && !ring->rejected;
 }
 
-/* Suspends delegation for the next at->skip operations: rma.md, *Backoff*. */
+/*
+ * Suspends delegation for a number of operations, by at->skip. Doubles this
+ * number for the next revocation: rma.md, *Backoff*.
+ */
 static void near_deleg_back_off(struct near_rma_peer *at)
 {
 	at->skip = at->next_skip < NEAR_DELEG_SKIP ? NEAR_DELEG_SKIP
@@ -48,8 +59,11 @@ static void near_deleg_back_off(struct near_rma_peer *at)
 }
 
 /*
- * True if the operation is short enough for one fragment and for its buffer. A
- * write with NEAR_RMA_COPY has near_rma_op.kept, a read near_rma_reply.bytes.
+ * True if the operation has data, and the data is short enough for one fragment
+ * of the ring and for near's buffer. Two kinds of operations have such a
+ * buffer, of NEAR_RMA_PART bytes: a write with NEAR_RMA_COPY, at the initiator
+ * (near_rma_op.kept); and a read, at the target (near_rma_reply.bytes). The
+ * limit of other writes is NEAR_DELEG_WRITE.
  */
 static bool near_deleg_small(const struct near_rma_peer *at,
 			     const struct near_rma_args *args)
@@ -63,9 +77,10 @@ static bool near_deleg_small(const struct near_rma_peer *at,
 }
 
 /*
- * True if the operation should be delegated. Decrements at->skip if only skip
- * forbids it. All pending operations must be delegated ones, because a revoked
- * operation overtakes operations of other kinds.
+ * True if the operation should be delegated. If only at->skip forbids this,
+ * decrements at->skip. All pending operations to the peer must be delegated
+ * ones: if an operation of another kind were pending, and the initiator then
+ * revoked the new operation, the new one would overtake it.
  */
 static bool near_deleg_wanted(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_rma_args *args)
@@ -105,7 +120,11 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		free(op->copy);
 		near_pool_put(&port->rma->ops, op);
 	}
-	/* none is pending, so no completion would make the embedder retry */
+	/*
+	 * If no operation to the peer is pending, no completion will make the
+	 * embedder retry after -EAGAIN. After -EPERM the caller makes a single
+	 * copy instead.
+	 */
 	if (ret == -EAGAIN && !at->unanswered) {
 		near_deleg_back_off(at);
 		return -EPERM;
@@ -113,13 +132,13 @@ int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 	return ret;
 }
 
-/* Returns the number of the last operation that the target has started. */
+/* Returns the `seq` of the last operation that the target has started. */
 static uint64_t near_deleg_at(const struct near_rma_peer *at)
 {
 	return __atomic_load_n(&at->peer->tx.ctl->doing, __ATOMIC_ACQUIRE);
 }
 
-/* Returns the number of the last operation that the target has finished. */
+/* Returns the `seq` of the last operation that the target has finished. */
 static uint64_t near_delegs_done(const struct near_rma_peer *at)
 {
 	return __atomic_load_n(&at->peer->tx.ctl->done, __ATOMIC_ACQUIRE);
@@ -132,9 +151,9 @@ static struct near_rma_op *near_deleg_first(const struct near_rma_peer *at)
 }
 
 /*
- * Changes the state of all operations that the target has not finished. Uses
- * compare-and-swap, because the target may finish an operation meanwhile, and
- * clear its slot for a resize.
+ * Changes the state `from` to `to` in the slots of all delegated operations
+ * that the target has not finished. Uses compare-and-swap, because meanwhile
+ * the target might finish an operation and clear its slot for a resize.
  */
 static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 			       enum near_deleg to)
@@ -154,7 +173,7 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 	}
 }
 
-/* Executes and ends a revoked operation. False: op is still pending. */
+/* Copies a revoked operation and ends it. False: no copy, op is pending. */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {
@@ -168,15 +187,17 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 		return false;
 	}
 	if (!ret && op->sent < op->args.len)
-		/* the region's end is not mapped, so only a part was copied */
+		/* incomplete, because the end of the region is not mapped */
 		ret = -EFAULT;
 	__atomic_store_n(&op->slot->word,
 			 near_deleg_word(word, ret ? NEAR_DELEG_FAILED
 						   : NEAR_DELEG_EXECUTED),
 			 __ATOMIC_RELEASE);
 	/*
-	 * The target will report the event when it consumes the slot. No reply
-	 * shows that, so near_tx_consumed() must count the slot as a message.
+	 * The target will call event() for op later, when it consumes the slot
+	 * of op. The initiator gets no reply to this slot. So that a later
+	 * NEAR_RMA_BEHIND nevertheless waits until the slot is consumed,
+	 * near_tx_consumed() must treat the slot as that of a message.
 	 */
 	if (!ret && near_rma_notifies(op))
 		at->peer->tx.messages = at->peer->tx.tail;
@@ -185,8 +206,9 @@ static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Revokes the delegated operations and executes them, unless the target has
- * started the first one already. Returns the number of executed operations.
+ * Revokes the delegated operations to a peer and executes them in order, unless
+ * the target has already started the first one. Stops at an operation that
+ * cannot be copied now. Returns the number of executed operations.
  */
 static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 {
@@ -199,8 +221,9 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 		return 0;
 	near_delegs_change(at, NEAR_DELEG_OPEN, NEAR_DELEG_REVOKED);
 	/*
-	 * After the membarrier the target starts none of the operations, but
-	 * may be executing the one whose number near_deleg_at() returns.
+	 * After the membarrier the target starts none of these operations any
+	 * more. But it might still be executing the one that it has started
+	 * last. near_deleg_at() returns the number of that operation.
 	 */
 	marked = near_port_barrier(port);
 	while (marked && at->delegs && near_deleg_at(at) < first &&
@@ -217,8 +240,8 @@ static int near_delegs_revoke(struct near_port *port, struct near_rma_peer *at)
 }
 
 /*
- * True if op is a finished write to which the target does not reply: see
- * near_deleg_no_reply(). done: value of near_ctl.done.
+ * True if op is a write that the target has executed and to which it does not
+ * reply: see near_deleg_no_reply(). done: value of near_ctl.done.
  */
 static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 					   uint64_t done)
@@ -230,7 +253,11 @@ static near_inline bool near_deleg_counted(const struct near_rma_op *op,
 	       !(rejected && op->seq >= rejected);
 }
 
-/* Completes writes in order, until one is pending or needs a reply. */
+/*
+ * Completes the first delegated operations in order. Stops at an operation that
+ * the target has not finished, or to which the target replies. done: value of
+ * near_ctl.done. Returns the number of completed operations.
+ */
 static near_inline int near_delegs_count(struct near_port *port,
 					 struct near_rma_peer *at,
 					 uint64_t done)
@@ -290,9 +317,10 @@ int near_delegs_advanced(struct near_port *port)
 	at->counted = port->poll_value = done;
 	n = near_delegs_count(port, at, done);
 	/*
-	 * The first operation is executed, but its reply is missing, so new
-	 * values of this peer's near_ctl.done complete nothing. near_rma_work()
-	 * may select the poll word of another peer.
+	 * If the target has finished the first operation, but its reply has not
+	 * arrived yet, new values of this peer's near_ctl.done complete nothing
+	 * until then. NEAR_WORK_DUE makes the next poll call near_rma_work(),
+	 * which can select the near_ctl.done of another peer as poll word.
 	 */
 	if (at->delegs && near_deleg_first(at)->seq <= done)
 		port->work |= NEAR_WORK_DUE;

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Delegated operations: see delegate.c. */
+/*
+ * Delegated operations: small writes and reads that the target executes, unless
+ * the initiator revokes them, that is, takes them back and executes them itself
+ * (docs/near/rma.md).
+ */
 #ifndef NEAR_RMA_DELEGATE_H
 #define NEAR_RMA_DELEGATE_H
 
 #include "near/rma/state.h"
 
-/* State of an operation in near_slot.word. Only the initiator changes it. */
+/*
+ * State of an operation, in the word of its slot (near_slot.word). Only the
+ * initiator changes the state.
+ */
 enum near_deleg {
-	NEAR_DELEG_NONE,	/* not delegated */
-	NEAR_DELEG_OPEN,	/* the target may execute it */
+	NEAR_DELEG_NONE,	/* not a delegated operation */
+	NEAR_DELEG_OPEN,	/* the target may execute the operation */
 	NEAR_DELEG_REVOKED,	/* only the initiator may execute it */
 	NEAR_DELEG_EXECUTED,	/* the initiator has executed it */
 	NEAR_DELEG_FAILED,	/* the initiator's copy has failed */
 };
-/* results of near_deleg_execute() */
+/* results of near_deleg_execute(), explained there */
 #define NEAR_DELEG_SKIPPED 1
 #define NEAR_DELEG_ANSWERED 2
 #define NEAR_DELEG_MASK 0xfu	/* mask for near_slot.word >> NEAR_WORD_FLAGS */
@@ -25,7 +32,10 @@ static inline enum near_deleg near_deleg_state(uint64_t word)
 	return word >> NEAR_WORD_FLAGS & NEAR_DELEG_MASK;
 }
 
-/* Adds op, just posted in `slot`, to the list of delegated operations. */
+/*
+ * Adds op to the list of the peer's delegated operations. Must be called just
+ * after the request of op was posted in `slot`.
+ */
 static near_inline void near_deleg_add(struct near_port *port,
 				       struct near_rma_peer *at,
 				       struct near_rma_op *op,
@@ -42,7 +52,11 @@ static near_inline void near_deleg_add(struct near_port *port,
 		near_rma_add_work(port, at);
 		return;
 	}
-	/* not NEAR_WORK_DUE: a reply or a new value of the poll word ends op */
+	/*
+	 * polls have no other one-sided operation to continue. So the bit is
+	 * not NEAR_WORK_DUE, with which the next poll would continue op: a
+	 * reply ends a read, and a new value of the poll word ends a write.
+	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;
 	near_port_added(port, NEAR_WORK_WAITS);
@@ -51,12 +65,16 @@ static near_inline void near_deleg_add(struct near_port *port,
 }
 
 /*
- * Delegates an operation. Returns 0; -EPERM: the caller must execute it in
- * another way; -EAGAIN: poll and retry; or -ECONNRESET.
+ * Delegates an operation. Returns
+ * - 0: the operation is delegated
+ * - -EPERM: the caller must copy or queue the operation instead
+ * - -EAGAIN: poll and retry
+ * - -ECONNRESET: the peer has failed
  */
 int near_rma_delegate(struct near_port *port, struct near_rma_peer *at,
 		      const struct near_rma_args *args);
-/* Removes an ended operation from the list near_rma_peer.delegated. */
+
+/* Removes an operation that ends from the list near_rma_peer.delegated. */
 static inline void near_deleg_ended(struct near_rma_peer *at,
 				    struct near_rma_op *op)
 {
@@ -68,26 +86,39 @@ static inline void near_deleg_ended(struct near_rma_peer *at,
 }
 
 /*
- * Completes the delegated writes that the target has executed. If there are
- * none, this poll has a tick, and the first operation has waited for
- * NEAR_DELEG_BACKOFF, revokes and executes all of them. Returns the number of
- * ended operations. at->delegs must not be 0.
+ * Continues the delegated operations to a peer, in a poll. at->delegs must not
+ * be 0. Completes the writes that the target has executed. Revokes and executes
+ * all delegated operations if
+ * - this call has completed no write,
+ * - the poll is one with a tick (near_port_tick()), and
+ * - the first operation has waited for NEAR_DELEG_BACKOFF.
+ *
+ * Returns the number of operations that have ended.
  */
 int near_delegs_step(struct near_port *port, struct near_rma_peer *at);
-/* Implements near_onesided.advanced(): completes delegated writes. */
+/*
+ * Implements near_onesided.advanced(): if the poll word has changed, completes
+ * the delegated writes that the target has executed.
+ */
 int near_delegs_advanced(struct near_port *port);
-/* Completes delegated writes that a peer executed before it failed. */
+/* Completes the delegated writes that a peer has executed before it failed. */
 void near_delegs_drained(struct near_port *port, struct near_peer *peer);
 /*
- * True if the target need not reply, because near_ctl.done will show the end of
- * the request. May store near_ctl.rejected, so the caller must call
- * near_deleg_done() afterwards (rma.md, *Rejected operations*).
+ * True if the target need not reply to a request, because near_ctl.done will
+ * show to the initiator that the operation has ended. If this is the first
+ * rejected operation of the ring, stores its number in near_ctl.rejected. The
+ * caller must call near_deleg_done() afterwards. So an initiator that loads the
+ * new value of near_ctl.done also loads near_ctl.rejected (rma.md, *Rejected
+ * operations*).
  */
 bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 			 const struct near_rma_reply *reply);
 /*
- * Counts a slot's operation as finished, if it is delegated. Must be called
- * after the reply is posted: the reply need not wait for this slow store.
+ * If the operation in a slot is delegated, counts it as finished. Must be
+ * called after the target has executed, rejected or skipped the operation. If
+ * the operation has a reply, the caller should post the reply first. That order
+ * is only for speed: the store to near_ctl.done is slow and would delay the
+ * reply.
  */
 static near_inline void near_deleg_done(struct near_rx_ring *ring,
 					uint64_t word)
@@ -100,9 +131,10 @@ static near_inline void near_deleg_done(struct near_rx_ring *ring,
 /*
  * Decides at the target which end executes the operation in a slot. Returns
  * - 0: the caller must execute the operation now, and must not postpone it
- * - -EAGAIN: the initiator has revoked it; the slot must stay in the ring
- * - NEAR_DELEG_SKIPPED: the initiator's copy, or the initiator itself, has
- *   failed after a revocation; the caller must skip the operation
+ * - -EAGAIN: the initiator has revoked the operation and is executing it; the
+ *   slot must stay in the ring
+ * - NEAR_DELEG_SKIPPED: the initiator has revoked the operation, and then its
+ *   copy or the initiator itself has failed; the caller must skip the operation
  * - NEAR_DELEG_ANSWERED: the initiator has executed the operation; the caller
  *   must only call near_rma_report()
  *

@@ -61,7 +61,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
 
-	/* after the peer's exit, another process may get its pid */
+	/* when the peer has exited, another process might have its pid */
 	if (!near_peer_alive(port, peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
@@ -105,13 +105,19 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.op = op->args.verb,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
-	/* near_tx_consumed() must count this slot, because no reply follows */
+	/*
+	 * publishes the slot like a message, which near_tx_consumed() counts,
+	 * because no reply will show that the target has consumed it
+	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));
 	near_sent(port, op->to->peer);
 }
 
-/* Gets the slot before the copy, because a copy cannot be undone. */
+/*
+ * If the target must be notified, gets the slot for this before the copy:
+ * without a free slot, a copy that is already made could not be undone.
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)
 {

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Fast path of near_rma() for one short local buffer: rma.md, *Fast path*. Most
- * callers pass a constant verb, so that the compiler removes the code of other
- * verbs.
+ * Fast path of near_rma() for operations with one short local buffer: rma.md,
+ * *Fast path*. Most callers pass a constant verb, so that the compiler removes
+ * the code for other verbs. Writes and reads are delegated (delegate.h).
  */
 #ifndef NEAR_RMA_INLINE_H
 #define NEAR_RMA_INLINE_H
@@ -30,9 +30,10 @@ static near_inline bool near_rma_is_small(const struct near_rma_args *args)
 }
 
 /*
- * True if a new operation may start now. A delegated operation must not follow
- * operations that are not delegated, because a revocation would reorder them.
- * An atomic must not change memory between two parts of a read (at->reading).
+ * True if a new operation may start now. A delegated operation must not start
+ * while operations of other kinds are pending: if the initiator revoked it, it
+ * would overtake them. An atomic must not start while a posted read is pending
+ * (at->reading): it could change the memory between two parts of the read.
  */
 static near_inline bool near_small_now(const struct near_peer *peer,
 				       const struct near_rma_peer *at,
@@ -64,7 +65,7 @@ static near_inline bool near_small_allowed(const struct near_rma_peer *at,
 	       (near_rma_delegated(args->verb) || !(memory % sizeof(uint64_t)));
 }
 
-/* Sets the fields of op that are read when op ends or is revoked. */
+/* Sets the fields of op that near reads when op ends or is revoked. */
 static near_inline void near_small_keep(struct near_rma_op *op,
 					const struct near_rma_args *args)
 {
@@ -129,7 +130,10 @@ static near_inline void near_small_post(struct near_port *port,
 	near_control_send(port, peer, slot, NEAR_KIND_RMA, flags);
 }
 
-/* Starts an operation that near_rma_is_small() accepts. False: nothing done. */
+/*
+ * Starts an operation for which near_rma_is_small() is true. False: not
+ * started, the caller must use the slow path.
+ */
 static near_inline bool near_rma_small(struct near_port *port,
 				       struct near_peer *peer,
 				       const struct near_rma_args *args)
@@ -144,14 +148,14 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* also NULL while operations are queued: NEAR_GATE_QUEUE is closed */
+	/* NULL also while operations are queued, by the gate NEAR_GATE_QUEUE */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* after the post, so that the target gets the slot sooner */
+	/* op is filled in after the post, so that the target polls it sooner */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);
@@ -166,7 +170,10 @@ static near_inline bool near_rma_small(struct near_port *port,
 /* issue.c: part of near_rma_end() for operations of the slow path */
 void near_rma_end_more(struct near_rma_op *op, int err);
 
-/* Ends and frees op. Calls done() unless about is 0. err: errno value, or 0. */
+/*
+ * Ends and frees op. If op->args.about is not 0, calls near_rma_sink.done().
+ * err: positive errno value, or 0.
+ */
 static near_inline void near_rma_end(struct near_port *port,
 				     struct near_rma_op *op, int err)
 {

@@ -40,7 +40,7 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 			near_rma_answered_at(at, op->mark);
 		at->unanswered--;
 		at->expect -= op->expect;
-		/* near_rma_post() has set at->reading for such a read */
+		/* for a read of this kind, near_rma_post() has set `reading` */
 		if (op->args.verb == NEAR_READ && !op->delegated &&
 		    !op->on_device)
 			at->reading = false;
@@ -52,7 +52,10 @@ void near_rma_end_more(struct near_rma_op *op, int err)
 	free(op->copy);
 }
 
-/* True if op has operands, all fit into one slot, and op has no CQ data. */
+/*
+ * True if the request can have all operands in its slot: op has operands, they
+ * are short enough for one slot, and op has no remote CQ data.
+ */
 static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 			    unsigned int operands)
 {
@@ -61,7 +64,7 @@ static bool near_rma_inline(const struct near_rma_op *op, size_t len,
 	       !(op->args.flags & NEAR_RMA_DATA);
 }
 
-/* Copies the next len bytes of each operand to `to`. */
+/* Copies the next len bytes of all operands of op to `to`, without gaps. */
 static void near_rma_operands_out(const struct near_rma_op *op, uint8_t *to,
 				  size_t len, unsigned int operands)
 {
@@ -129,12 +132,15 @@ static size_t near_rma_part_len(const struct near_rma_op *op)
 	return left < most ? left : most;
 }
 
-/* Posts the next bytes of op, about NEAR_STEP. Returns 0: all are posted. */
+/*
+ * Posts requests for the next bytes of op, at most about NEAR_STEP bytes.
+ * Returns 0 when requests for all bytes are posted.
+ */
 static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	size_t stop = op->sent + NEAR_STEP;
-	bool expects;	/* the next part has a reply of its own */
+	bool expects;	/* the next part adds a reply to those expected */
 	int ret;
 
 	do {
@@ -154,14 +160,21 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 	return op->sent < op->args.len ? -EAGAIN : 0;
 }
 
-/* True if op must use requests: single copy is impossible or must not start. */
+/*
+ * True if op must use requests, because single copy is impossible or would
+ * overtake earlier messages (NEAR_RMA_BEHIND).
+ */
 static bool near_rma_by_target(const struct near_rma_op *op)
 {
 	return op->begun || !near_rma_direct_can(op->to, &op->args) ||
 	       (!op->sent && near_rma_behind(op->to, &op->args));
 }
 
-/* Continues op. 0: op has left the queue, and may be freed; -EAGAIN: queued. */
+/*
+ * Continues op, the first operation in the queue. Returns -EAGAIN: op stays in
+ * the queue; 0: op has left the queue. In the second case op might be freed
+ * already, so the caller must not use it.
+ */
 static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -200,7 +213,7 @@ void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 			return;
 }
 
-/* A reply, loaded once because a faulty peer may change the slot. */
+/* A reply, loaded only once, because a faulty peer might change the slot. */
 struct near_rma_answer {
 	uint64_t offset;
 	uint32_t len;
@@ -230,7 +243,7 @@ static bool near_rma_accept(struct near_rma_op *op,
 	return true;
 }
 
-/* Fast path of near_rma_accept(). False: the caller must call that instead. */
+/* Fast path of near_rma_accept(). False: the caller must use the slow path. */
 static near_inline bool near_rma_accept_small(struct near_rma_op *op,
 					const struct near_rma_answer *answer)
 {
@@ -291,7 +304,10 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 	int ret = near_rma_answer_take(port, ring, slot);
 	const struct near_rma_peer *at = ring->peer->rma;
 
-	/* the next poll must complete writes that followed a delegated read */
+	/*
+	 * if this reply has ended a delegated read, delegated writes behind the
+	 * read can be completed now: the next poll must do this
+	 */
 	if (!ret && at && at->delegs)
 		port->work |= NEAR_WORK_DUE;
 	return ret;
@@ -306,7 +322,10 @@ static void near_rma_keep_bufs(struct near_rma_bufs *bufs, struct iovec *iov)
 	bufs->iov = iov;
 }
 
-/* Copies the buffers to `to`. Makes *bufs the copy. Returns the copy's end. */
+/*
+ * Copies the data of the buffers to `to`, and replaces the buffers in *bufs by
+ * this one copy, which iov then describes. Returns the end of the copy.
+ */
 static uint8_t *near_rma_copy_bufs(struct near_rma_bufs *bufs,
 				   struct iovec *iov, uint8_t *to, size_t len)
 {
@@ -392,7 +411,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 	return 0;
 }
 
-/* Executes an operation by one single copy. -EPERM: not possible now. */
+/* Makes one single copy at once. -EPERM: impossible, or the copy must wait. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 			    const struct near_rma_args *args, uint64_t memory)
 {

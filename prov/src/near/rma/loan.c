@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Lent operations, at both ends: docs/near/rma.md, *Lent operations*. */
+/*
+ * Lent operations, at both ends: docs/near/rma.md, *Lent operations*. The
+ * initiator lends its device memory by a loan in a chunk of the stage. The
+ * target maps this memory, and the target's device copies.
+ */
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +15,10 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Finds key and RMA address of the local buffer. False: it cannot be lent. */
+/*
+ * Stores the region key and the RMA address of the local buffer. False: the
+ * buffer cannot be lent.
+ */
 static bool near_loan_name(const struct near_port *port,
 			   const struct near_rma_args *args, uint64_t *key,
 			   uint64_t *addr)
@@ -42,7 +49,10 @@ bool near_loan_can(const struct near_port *port, struct near_rma_peer *at,
 	return true;
 }
 
-/* Makes a lent operation a staged one. Does not lend the next operations. */
+/*
+ * Makes a lent operation a staged one. Suspends lending for the next
+ * NEAR_LOAN_SKIP operations to this peer that could be lent.
+ */
 static void near_loan_to_stage(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
@@ -97,9 +107,10 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 }
 
 /*
- * Sets local->iov_base to the memory that the request names: a message's only
- * buffer, or a region of host memory. Returns 0 or an error > 0;
- * NEAR_LOAN_REJECTED: several buffers, or device memory.
+ * Sets local->iov_base to the target's memory that the request names: the only
+ * buffer of a message, or bytes of a region of host memory. Returns 0 or an
+ * errno value, > 0. NEAR_LOAN_REJECTED: the bytes of the message are in several
+ * buffers, or the region is in device memory.
  */
 static int near_loan_local(const struct near_port *port,
 			   const struct near_peer *peer,
@@ -125,7 +136,10 @@ static int near_loan_local(const struct near_port *port,
 	return ret ? ret : device ? NEAR_LOAN_REJECTED : 0;
 }
 
-/* Maps the lent memory. Returns its address in this process; NULL: failed. */
+/*
+ * Maps the lent memory at the target. Returns its address in this process;
+ * NULL: the region is not found or not lent, or the mapping has failed.
+ */
 static uint8_t *near_loan_map(struct near_port *port, struct near_rma_peer *at,
 			      const struct near_loan *loan,
 			      const struct iovec *local,
@@ -217,8 +231,9 @@ void near_rma_settle(struct near_port *port)
 }
 
 /*
- * Revokes an open loan. Waits for the end of a taken loan, but at most
- * NEAR_STOP_MS: the target ends the loan in a poll, and perhaps does not poll.
+ * Revokes a loan if it is open. If the target has taken the loan, waits until
+ * the target ends it. The wait is limited to NEAR_STOP_MS, because the target
+ * ends the loan only in a poll, and perhaps does not poll.
  */
 static void near_loan_revoke(const struct near_peer *peer,
 			     struct near_loan *loan)

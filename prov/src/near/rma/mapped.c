@@ -16,9 +16,10 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 }
 
 /*
- * Starts one copy for each local buffer, from or to `at` in the mapping.
- * Returns 0 or the first error; -ENOENT: a buffer is no longer accessible in
- * the mapping's queue.
+ * Starts one copy for each local buffer, from or to the address `at` in the
+ * mapping. Returns 0 or the first error; -ENOENT: the device with the mapping's
+ * queue can no longer access a buffer, for example because the application has
+ * unpinned its host memory.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -59,13 +60,16 @@ static bool near_mapped_started(const struct near_rma_op *op)
 	return false;
 }
 
-/* Counts an operation as begun; near_mapped_step() ends it. Returns 0. */
+/*
+ * Counts an operation as begun. near_mapped_step() will end the operation.
+ * Returns 0.
+ */
 static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 
 	near_stage_begin(op);
-	/* 0: no request was sent, so op's end does not raise tx->consumed */
+	/* no request was sent, so the end of op must not raise tx->consumed */
 	op->mark = 0;
 	op->sent = op->args.len;
 	at->due++;
@@ -74,8 +78,9 @@ static int near_mapped_begin(struct near_mapped *mapped, struct near_rma_op *op)
 }
 
 /*
- * Makes a mapped operation a staged one, and returns -EAGAIN. Returns 0 if no
- * stage is free: near_mapped_step() will end the operation with an error.
+ * Makes a mapped operation a staged one, and returns -EAGAIN. If no stage can
+ * be opened, returns 0, and near_mapped_step() will end the operation with an
+ * error.
  */
 static int near_mapped_to_stage(struct near_port *port, struct near_rma_op *op)
 {
@@ -103,12 +108,15 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	uint64_t address;
 	int ret;
 
-	/* only copies in one device queue are made in order */
+	/* only copies in the same device queue are executed in order */
 	if (at->unanswered != pending || pending == NEAR_MAPPED_OPS ||
 	    (pending && mapped->queue != mapping->queue))
 		return -EAGAIN;
 	memset(op->pending, 0, sizeof(op->pending));
-	/* again: the peer may have removed the region since near_rma() */
+	/*
+	 * looks up the region again, because the peer might have removed the
+	 * region since near_rma() has looked it up
+	 */
 	ret = near_rma_look_up(at, &op->args, &entry, &address);
 	if (ret == -EAGAIN)
 		return ret;
@@ -122,7 +130,13 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 		return near_mapped_to_stage(port, op);
 	ret = near_mapped_start(port, op, memory);
 	if (ret && !near_mapped_started(op)) {
-		/* only op has failed if host memory is no longer pinned */
+		/*
+		 * No copy was started, so op can be staged. Later operations
+		 * are staged, too, if a copy with device memory has failed.
+		 * They still use the mapping if the local memory is the cause:
+		 * all of it is host memory, or the device can no longer access
+		 * a part of it (-ENOENT).
+		 */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The cache of mappings of peers' device memory: see mapped.h. */
+/* The mappings of peers' device memory, kept for later operations: mapped.h. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,10 @@
 #include "near/rma/ops.h"
 #include "near/rma/stage.h"
 
-/* Moves a mapping without pending copies to near_table.unmapped. */
+/*
+ * Drops a mapping, which must have no pending copies: moves it to
+ * near_table.unmapped, or frees it if near has not mapped the memory yet.
+ */
 static void near_mapping_drop(struct near_mapped *mapped,
 			      struct near_mapping *mapping)
 {
@@ -29,7 +32,10 @@ static void near_mapping_drop(struct near_mapped *mapped,
 	mapped->table->unmapped_count++;
 }
 
-/* True if the peer's table may still have the region that was used last. */
+/*
+ * True if the peer's table has the region that was used last through this
+ * mapping, or if the table cannot be read now.
+ */
 static bool near_mapping_valid(const struct near_mapped *mapped,
 			       const struct near_mapping *mapping)
 {
@@ -40,8 +46,9 @@ static bool near_mapping_valid(const struct near_mapped *mapped,
 }
 
 /*
- * True if near must drop the mapping of a removed region now. near keeps a
- * repeated mapping longer: rma.md, *Release*.
+ * True if near must drop the mapping of a removed region now. If near had
+ * mapped and dropped the allocation before, near keeps the mapping for
+ * NEAR_MAPPING_KEEP_MS: rma.md, *Release*.
  */
 static bool near_mapping_expired(struct near_mapping *mapping)
 {
@@ -55,7 +62,10 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 	return now - mapping->gone_ms >= NEAR_MAPPING_KEEP_MS;
 }
 
-/* Drops unused mappings of removed regions, as far as NEAR_UNMAPPED permits. */
+/*
+ * Drops mappings of regions that the peer has removed, if no operation uses the
+ * mapping, until near_table.unmapped has NEAR_UNMAPPED elements.
+ */
 static void near_mapped_search(struct near_mapped *mapped)
 {
 	struct near_mapping *mapping, *next;
@@ -79,7 +89,10 @@ static void near_mapped_search(struct near_mapped *mapped)
 		mapped->searched = now;
 }
 
-/* Drops the unused mappings of all peers, as far as NEAR_UNMAPPED permits. */
+/*
+ * Drops the mappings of all peers that no operation uses, until
+ * near_table.unmapped has NEAR_UNMAPPED elements.
+ */
 static void near_mappings_evict(struct near_table *table)
 {
 	struct near_mapping *mapping, *next;
@@ -114,7 +127,8 @@ void *near_table_unmapped(struct near_table *table)
 
 /*
  * Stores the device queue that all local buffers have, and the handle of one
- * buffer. Returns NEAR_DEVICE_MAPPED, or the reason why there is none.
+ * buffer. Returns NEAR_DEVICE_MAPPED. If the buffers have no common queue,
+ * returns the device path that is the reason.
  */
 static enum near_device_path
 near_mapped_queue(const struct near_port *port,
@@ -144,7 +158,10 @@ near_mapped_queue(const struct near_port *port,
 	return first ? NEAR_DEVICE_MAPPED : NEAR_DEVICE_HOST;
 }
 
-/* Adds a mapping, not mapped yet. NULL: no memory, or too many mappings. */
+/*
+ * Adds a struct near_mapping, without mapping the memory. NULL: no memory for
+ * the struct, or too many mappings.
+ */
 static struct near_mapping *
 near_mapping_open(struct near_mapped *mapped, uint64_t id, const void *queue)
 {
@@ -183,7 +200,10 @@ static enum near_device_path near_mapping_give_up(struct near_port *port,
 	return NEAR_DEVICE_FAILED;
 }
 
-/* Requests a descriptor, at most once in NEAR_MAPPING_REQUEST_MS. */
+/*
+ * Requests a file descriptor for the mapping from the peer, at most once in
+ * NEAR_MAPPING_REQUEST_MS. Returns NEAR_DEVICE_WAITS or NEAR_DEVICE_FAILED.
+ */
 static enum near_device_path near_mapping_request(struct near_port *port,
 						  struct near_mapping *mapping,
 						  struct near_peer *peer)
@@ -202,9 +222,12 @@ static enum near_device_path near_mapping_request(struct near_port *port,
 }
 
 /*
- * Maps an allocation, or requests its file descriptor. Returns
- * NEAR_DEVICE_MAPPED, or the reason why it is not mapped. After -ENOMEM drops
- * unused mappings; retries when the embedder has released one (`released`).
+ * Maps an allocation, or requests the file descriptor for that. Returns
+ * NEAR_DEVICE_MAPPED, or the device path that is the reason why the allocation
+ * is not mapped. If near_device.map() returns -ENOMEM, drops the mappings that
+ * no operation uses. When the embedder has then got a dropped mapping by
+ * near_table_unmapped() (near_table.released has changed), the next call of
+ * this function calls map() again.
  */
 static enum near_device_path
 near_mapping_map(struct near_port *port, struct near_mapped *mapped,
@@ -252,7 +275,7 @@ int near_mapped_share(struct near_port *port, uint64_t key, uint64_t id)
 	return device->share((void *)(uintptr_t)entry->device);
 }
 
-/* True while near waits for the file descriptor of the mapping. */
+/* True while near waits for the peer's file descriptor for the mapping. */
 static bool near_mapping_waits(const struct near_mapping *mapping)
 {
 	return mapping->requested_ms && mapping->fd < 0 && !mapping->failed &&
@@ -315,7 +338,7 @@ enum near_device_path near_mapping_get(struct near_port *port,
 	const void *queue = NULL;
 	void *handle = NULL;
 
-	/* with NEAR_RMA_COPY the source is a copy that is not pinned */
+	/* with NEAR_RMA_COPY the source is near's copy, which is not pinned */
 	if (!entry->device || args->flags & NEAR_RMA_COPY)
 		return NEAR_DEVICE_HOST;
 	path = near_mapped_queue(port, &args->local, &queue, &handle);
@@ -323,7 +346,11 @@ enum near_device_path near_mapping_get(struct near_port *port,
 		return path;
 	if (!entry->export_id)
 		return NEAR_DEVICE_NO_EXPORT;
-	/* the request of a staged operation follows the messages in the ring */
+	/*
+	 * The operation must not overtake messages that the target has not
+	 * consumed yet. A mapped copy would. A staged operation does not,
+	 * because its request follows the messages in the ring.
+	 */
 	if (near_rma_behind(at, args))
 		return NEAR_DEVICE_BEHIND;
 	staging = near_staging(port, at);

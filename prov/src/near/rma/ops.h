@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Functions that the files of one-sided operations share. */
+/*
+ * Functions that the files of one-sided operations share. A fetch is a read
+ * with NEAR_RMA_MESSAGE, by which a receiver gets a rendezvous message.
+ */
 #ifndef NEAR_RMA_OPS_H
 #define NEAR_RMA_OPS_H
 
@@ -10,14 +13,17 @@
 /* issue.c: the initiator */
 /* Removes op from near_rma_peer.queue if it is in this queue. */
 void near_rma_unqueue(struct near_rma_op *op);
-/* Lets messages overtake op: opens NEAR_GATE_QUEUE if only op closes it. */
+/*
+ * Lets later messages to the peer overtake op: opens NEAR_GATE_QUEUE, unless
+ * other operations keep this gate closed.
+ */
 void near_rma_ungate(struct near_rma_op *op);
 /* Issues the operations in at->queue in order, until one must wait. */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
- * Posts a request for the next len bytes of op; for a read, len must be its
- * length. flags: flags for near_word(). Returns 0, -EAGAIN: no space in the
- * ring, or -ECONNRESET.
+ * Posts a request for the next len bytes of op. The request of a read must be
+ * for all bytes. flags: argument of near_word(). Returns 0; -EAGAIN: the ring
+ * has no space; or -ECONNRESET.
  */
 int near_rma_part(struct near_port *port, struct near_rma_op *op, size_t len,
 		  unsigned int flags);
@@ -26,13 +32,13 @@ struct near_rma_op *near_rma_op(struct near_port *port,
 				struct near_rma_peer *at,
 				const struct near_rma_args *args);
 /*
- * Queues an operation, and issues it if possible. on_device, mapping: fields of
- * near_rma_op. Returns 0; -EAGAIN: no memory.
+ * Queues an operation, and issues it at once if possible. on_device, mapping:
+ * values for the fields of near_rma_op. Returns 0; -EAGAIN: no memory.
  */
 int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args, bool on_device,
 		   struct near_mapping *mapping);
-/* Counts op as begun. op must have a single request and a single reply. */
+/* Counts op as begun. op must have exactly one request and one reply. */
 static inline void near_rma_begun(struct near_rma_peer *at,
 				  struct near_rma_op *op)
 {
@@ -50,8 +56,9 @@ int near_rma_answered(struct near_port *port, struct near_rx_ring *ring,
 /* ordered.c: the order of operations and messages */
 #define NEAR_RMA_MARK_BITS 48
 /*
- * Returns this port's position in its ring to the peer. Low NEAR_RMA_MARK_BITS
- * bits: the tail. High bits: number of resizes, each of which resets the tail.
+ * Returns this port's position in its ring to the peer. The low
+ * NEAR_RMA_MARK_BITS bits have the tail. The high bits have the number of
+ * resizes of the ring, because each resize resets the tail.
  */
 static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 {
@@ -60,8 +67,9 @@ static inline uint64_t near_rma_mark(const struct near_rma_peer *at)
 }
 
 /*
- * Raises tx->consumed after a reply, unless the ring was resized since the
- * request. mark: near_rma_mark() just after the request was posted.
+ * Raises tx->consumed after a reply, which shows that the peer has consumed the
+ * request and all earlier slots. Does nothing if the ring was resized since the
+ * request was posted. mark: result of near_rma_mark() just after that post.
  */
 static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 {
@@ -72,12 +80,16 @@ static inline void near_rma_answered_at(struct near_rma_peer *at, uint64_t mark)
 		at->peer->tx.consumed = mark - ring;
 }
 
-/* True if args has NEAR_RMA_BEHIND, and earlier messages may be unconsumed. */
+/*
+ * True if args has NEAR_RMA_BEHIND, and the peer perhaps has not consumed all
+ * earlier messages.
+ */
 bool near_rma_behind(struct near_rma_peer *at,
 		     const struct near_rma_args *args);
 /*
- * Queues op and closes NEAR_GATE_QUEUE. Puts a fetch before all operations that
- * have not begun, except other fetches (rma.md, *Messages in device memory*).
+ * Queues op and closes NEAR_GATE_QUEUE. If op is a fetch (NEAR_RMA_MESSAGE),
+ * puts op before all operations that have not begun, but behind earlier fetches
+ * (rma.md, *Messages in device memory*).
  */
 void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op);
 /* True if op must not start before an earlier operation has ended. */
@@ -85,30 +97,43 @@ bool near_rma_must_wait(const struct near_rma_op *op);
 
 
 /* direct.c: single copies */
-/* True if near must notify the target of op's end: event or CQ data. */
+/*
+ * True if near must notify the target when op has ended, because op has remote
+ * CQ data, or because the target has requested events for such operations.
+ */
 bool near_rma_notifies(const struct near_rma_op *op);
 /* Notifies the target that op has ended. slot: from near_control_slot(). */
 void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		     struct near_slot *slot);
 /*
  * Looks up the region in the peer's table, and checks the access. Stores in
- * *memory the target address in the peer's process. If len is 0 or the key is
- * not found, entry->device is 0. Returns 0, -EAGAIN, or an error of near_rma().
+ * *memory the address of the target memory in the peer's process. If args->len
+ * is 0 or the key is not found, sets entry->device to 0, and the rest of *entry
+ * is invalid. Returns 0; -EAGAIN: the table cannot be read now, retry; or an
+ * error of near_rma().
  */
 int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 		     struct near_region_entry *entry, uint64_t *memory);
 /*
- * Looks up the address and copies the next bytes, at most NEAR_STEP. Returns
+ * Looks up the address, and copies the next bytes by single copy, at most
+ * NEAR_STEP bytes. Returns
  * - 0: the first op->sent bytes are copied
- * - -EPERM: the target must execute the whole operation; op->sent is 0
+ * - -EPERM: the system forbids single copy, so the target must execute the
+ *   whole operation; op->sent is 0
  * - -EAGAIN: retry
  * - another error: the operation has failed; the caller must end it
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
-/* Same as near_rma_direct(), but with `memory` from near_rma_look_up(). */
+/*
+ * Copies as near_rma_direct(), but does not look up the address. memory: the
+ * address from near_rma_look_up().
+ */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory);
-/* True if single copy is possible, once the operation may start. */
+/*
+ * True if the operation can be executed by single copy. Does not check whether
+ * it may start now.
+ */
 bool near_rma_direct_can(struct near_rma_peer *at,
 			 const struct near_rma_args *args);
 
@@ -117,8 +142,8 @@ bool near_rma_direct_can(struct near_rma_peer *at,
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
  * Applies a valid operation to `count` elements at `target`, which must be
- * aligned. Stores the old values in result, unless result is NULL. Ignores
- * operand or compare if op has no such operand.
+ * aligned. Stores the old values in result, unless result is NULL. If op has no
+ * operand or no compare operand, ignores this argument.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,
@@ -134,13 +159,16 @@ void near_rma_reply_all(struct near_port *port, struct near_rma_peer *at);
 void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 			  struct near_rma_reply *reply);
 /*
- * Sends a reply, with len bytes of the result from reply->offset on. False: not
- * sent, because the ring has no space.
+ * Sends a reply slot with the len bytes of the result at reply->offset. data:
+ * these bytes. False: not sent, because the ring has no space.
  */
 bool near_rma_answer(struct near_port *port, struct near_rma_peer *at,
 		     const struct near_rma_reply *reply, const void *data,
 		     size_t len);
-/* Calls near_rma_sink.event() if the request has to be reported. */
+/*
+ * Calls near_rma_sink.event() if the request has remote CQ data, or if the
+ * embedder has requested events for such operations (near_rma_events()).
+ */
 void near_rma_report(struct near_port *port, struct near_peer *peer,
 		     const struct near_rma_slot *req);
 

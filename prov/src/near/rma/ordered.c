@@ -32,7 +32,10 @@ void near_rma_append(struct near_rma_peer *at, struct near_rma_op *op)
 	near_tx_gate(&at->peer->tx, NEAR_GATE_QUEUE);
 }
 
-/* Also waits for posted reads: a write might change memory before its read. */
+/*
+ * op also waits while a posted read is pending (at->reading). Otherwise a write
+ * could change the memory before the target has sent all bytes of the read.
+ */
 bool near_rma_must_wait(const struct near_rma_op *op)
 {
 	const struct near_rma_peer *at = op->to;
@@ -55,7 +58,10 @@ bool near_rma_fenced(const struct near_peer *peer)
 	return peer->large || near_rma_busy(peer);
 }
 
-/* Sends an empty write. Its reply will show that earlier slots are consumed. */
+/*
+ * Sends a write of 0 bytes. The reply will show that the peer has consumed all
+ * earlier slots.
+ */
 static void near_rma_barrier(struct near_port *port, struct near_rma_peer *at)
 {
 	const struct near_rma_args args = { .verb = NEAR_WRITE };

@@ -2,9 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The target executes requests, after a check of each one with the private
- * region table. If the target rejects a part of an operation, it replies with
- * the error, and skips the further parts.
+ * The target executes requests. Before that, it checks each request with its
+ * private region table. An operation with many bytes has several requests, its
+ * parts. If the target rejects one part, it replies with the error, and skips
+ * all later parts of this operation.
  */
 
 #include <errno.h>
@@ -53,7 +54,10 @@ void near_rma_report(struct near_port *port, struct near_peer *peer,
 		near_rma_event(port, peer, req, req->verb);
 }
 
-/* Stores the memory that a request names. Returns 0 or an errno value > 0. */
+/*
+ * Checks the region, range and access of a request, and stores the address of
+ * the operation's memory in *memory. Returns 0 or an errno value, > 0.
+ */
 static int near_rma_find_memory(const struct near_port *port,
 				const struct near_rma_slot *req, uint64_t addr,
 				uint8_t **memory)
@@ -112,7 +116,7 @@ void near_rma_queue_reply(struct near_port *port, struct near_rma_peer *at,
 		near_rma_add_work(port, at);
 }
 
-/* True if the reply consists of parts of the region, sent in several slots. */
+/* True if the reply is the data of a long read, sent in several slots. */
 static bool near_rma_in_parts(const struct near_rma_reply *reply)
 {
 	return reply->req.verb == NEAR_READ &&
@@ -132,14 +136,18 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->copy = NULL;
 	reply->offset = reply->len = 0;
 	reply->err = near_rma_find_memory(port, req, addr, &memory);
-	/* not kept after success: a later operation may have the same id */
+	/*
+	 * the later parts of a rejected operation are skipped by this id. After
+	 * success it is reset to 0, because a later operation might have the id
+	 * of an operation that was rejected before
+	 */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
 		return true;
 	if (near_rma_in_parts(reply))
 		return true;
 	if (req->verb == NEAR_READ) {
-		/* now, because later operations may change the memory */
+		/* copies now, because later operations may change the memory */
 		reply->len = req->total;
 		if (req->total)
 			memcpy(reply->bytes, memory, req->total);
@@ -152,9 +160,9 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 }
 
 /*
- * Returns a request's operands; NULL: invalid length. Operands in the slot are
- * in a union with total, offset and data: copies the operands to `bytes`, then
- * sets these fields.
+ * Returns a request's operands; NULL: invalid length. Operands in the slot
+ * (NEAR_RMA_INLINE) share a union with the fields total, offset and data. In
+ * this case copies the operands to `bytes`, and then sets these fields.
  */
 static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 					   struct near_rma_slot *req,
@@ -173,7 +181,7 @@ static const uint8_t *near_rma_operands_in(struct near_rx_ring *ring,
 	return bytes;
 }
 
-/* A small request, loaded once because a faulty peer may change the slot. */
+/* A small request, loaded once, because a faulty peer might change the slot. */
 struct near_small_req {
 	enum near_verb verb;
 	unsigned int op, type;
@@ -257,7 +265,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_req(port, slot, &req)))
 		return false;
 	len = req.len;
-	/* never true after near_small_req(), but shows gcc the limit of len */
+	/* false after near_small_req(), but gcc cannot derive this limit */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (req.verb == NEAR_WRITE) {
@@ -294,7 +302,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	return true;
 }
 
-/* Executes a request on the slow path. Returns: see near_rma_request(). */
+/* Executes a request on the slow path. Returns near_rma_request()'s result. */
 static int near_rma_serve_slot(struct near_port *port,
 			       struct near_rx_ring *ring,
 			       const struct near_slot *slot, uint64_t word)
@@ -398,7 +406,7 @@ static bool near_rma_read_next(struct near_port *port, struct near_rma_peer *at,
 		return near_rma_answer(port, at, reply, NULL, 0);
 	while (reply->offset < req->total && reply->offset < stop) {
 		len = req->total - reply->offset;
-		/* 0: there is no ring yet; near_rma_answer() attaches to one */
+		/* if `most` is 0, near_rma_answer() attaches to a ring first */
 		most = near_frag_max(&at->peer->tx);
 		if (len > most)
 			len = most;

@@ -38,7 +38,7 @@ int near_stage_map(struct near_stage *stage, int fd, int index)
 			 fd, near_table_stage(index));
 
 	if (map == MAP_FAILED)
-		/* EAGAIN: too much locked memory; the caller must not retry */
+		/* EAGAIN means too much locked memory: a retry is useless */
 		return errno == EAGAIN ? -ENOMEM : -errno;
 	madvise(map, NEAR_STAGE, MADV_DONTDUMP);
 	stage->memory = map;
@@ -76,7 +76,10 @@ int near_stage_open(struct near_port *port, struct near_rma_peer *at)
 }
 
 #ifdef __SSE2__
-/* Copies by stores that bypass the caches: ordinary ones load the old bytes. */
+/*
+ * Copies by stores that bypass the caches. Ordinary stores would first load the
+ * old bytes of the destination into the cache.
+ */
 static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 {
 	size_t at = -(uintptr_t)to % sizeof(__m128i);
@@ -92,7 +95,10 @@ static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 }
 #endif
 
-/* Copies between a chunk and host memory. */
+/*
+ * Copies between a chunk and host memory. Copies a whole chunk to host memory
+ * with near_stage_stream().
+ */
 static void near_stage_copy_host(const struct near_stage *stage, void *to,
 				 const void *from, size_t len)
 {
@@ -122,7 +128,10 @@ int near_stage_copy(struct near_staging *staging, struct near_stage *stage,
 	return staging->device->start(device, to, from, len, copy);
 }
 
-/* Copies between a chunk (out: to it) and the buffers. Returns 0 or -errno. */
+/*
+ * Copies between a chunk and the local buffers of its operation: to the chunk
+ * if `out` is true, otherwise from the chunk. Returns 0 or -errno.
+ */
 static int near_chunk_copy(struct near_staging *staging,
 			   struct near_chunk *chunk, bool out)
 {
@@ -170,7 +179,7 @@ bool near_copies_ended(const struct near_device *device, void **copy, int *err)
 	return true;
 }
 
-/* True if a chunk's copies have ended. Stores an error in the chunk's op. */
+/* True if a chunk's copies have ended. If one has failed, sets op->err. */
 static bool near_chunk_copied(const struct near_staging *staging,
 			      struct near_chunk *chunk)
 {
@@ -196,7 +205,7 @@ int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 	}
 	if (ret == -ENOSPC)
 		at->device_path = NEAR_DEVICE_PEERS;
-	/* a copy, because near_rma_queue() may change at->device_path */
+	/* kept here, because near_rma_queue() may change at->device_path */
 	path = at->device_path;
 	if (!ret)
 		ret = near_rma_queue(port, at, &with, true, mapping);
@@ -220,7 +229,10 @@ void near_stage_begin(struct near_rma_op *op)
 		near_rma_ungate(op);
 }
 
-/* Takes chunks for op, and fills those of a write. 0: op has all its chunks. */
+/*
+ * Takes chunks for the parts of op. If op is a write, starts to fill them.
+ * Returns 0 when all parts of op have chunks; -EAGAIN: op stays in the queue.
+ */
 static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 {
 	bool by_cpu = op->args.verb == NEAR_WRITE && !op->args.local.device;
@@ -247,7 +259,7 @@ static int near_stage_issue(struct near_port *port, struct near_rma_op *op)
 			chunk->len = NEAR_STAGE_CHUNK;
 		ret = op->args.verb == NEAR_READ ? 0 :
 		      near_chunk_copy(staging, chunk, true);
-		/* after an error, this chunk represents all remaining parts */
+		/* after an error, this chunk stands for all remaining parts */
 		if (ret) {
 			op->err = -ret;
 			chunk->len = op->args.len - op->sent;
@@ -271,7 +283,11 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 	return ret;
 }
 
-/* Posts a chunk's request, or ends a failed chunk. False: retry later. */
+/*
+ * If a chunk's copies have ended, posts its request, or ends the chunk after an
+ * error. False: the caller must retry in a later poll, and must not post the
+ * requests of later chunks before.
+ */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)
 {
@@ -348,7 +364,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	struct near_chunk *chunk = NULL;
 	uint32_t i;
 
-	/* without a stage, op has sent no request: the reply is invalid */
+	/* without at->staging, op has sent no request: the reply is invalid */
 	if (!staging)
 		return false;
 	for (i = staging->freed; i != staging->filled; i++) {
@@ -364,7 +380,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 		err = -near_chunk_copy(staging, chunk, false);
 	if (err && !op->err)
 		op->err = err;
-	/* near_stage_step() ends the chunk when no copy is pending */
+	/* near_stage_step() ends the chunk when its copies have ended */
 	chunk->state = NEAR_CHUNK_DRAINS;
 	at->due++;
 	near_stage_step(port, at);
@@ -373,7 +389,7 @@ bool near_stage_answered(struct near_port *port, struct near_rma_op *op,
 	return true;
 }
 
-/* Waits until the copy, if any, has ended. Sets *copy to NULL. */
+/* If there is a copy, waits until it has ended. Sets *copy to NULL. */
 static void near_copy_wait(const struct near_staging *staging, void **copy)
 {
 	while (*copy && staging->device->done(*copy) == -EAGAIN)
@@ -381,7 +397,11 @@ static void near_copy_wait(const struct near_staging *staging, void **copy)
 	*copy = NULL;
 }
 
-/* Keeps a stage that the peer may still access, because replies are missing. */
+/*
+ * Does not return the stage to the table if the peer lives and has not replied
+ * to all requests: the peer might still copy from or to the stage, so no other
+ * peer may get the stage.
+ */
 void near_stage_close(struct near_rma_peer *at, bool peer_lives)
 {
 	struct near_staging *staging = at->staging;

@@ -18,7 +18,7 @@ static int near_stage_open_theirs(struct near_port *port,
 
 	if (stage->memory)
 		return stage->index == index ? 0 : -EPROTO;
-	/* retry after a failure: a file descriptor may be free now */
+	/* after a failure, tries again: a file descriptor may be free now */
 	at->view_tried = at->view;
 	view = near_rma_view(at);
 	if (!view) {
@@ -79,8 +79,9 @@ bool near_stage_copied(const struct near_port *port,
 }
 
 /*
- * True if the request must wait for a pending copy of some of its bytes. A
- * device with queues makes copies in order, so requests need not wait.
+ * True if the request must wait, because an earlier copy of the same bytes is
+ * pending and one of the two copies writes the bytes. If the device has a queue
+ * that executes copies in order, requests need not wait.
  */
 static bool near_stage_overlaps(const struct near_port *port,
 				const struct near_rma_peer *at, void *device,
@@ -102,7 +103,10 @@ static bool near_stage_overlaps(const struct near_port *port,
 	return false;
 }
 
-/* Starts a request's copy. Returns 0 or an errno value, > 0; EAGAIN: retry. */
+/*
+ * Starts a request's copy. Returns 0, or an error for the reply as a positive
+ * errno value. EAGAIN: no reply; retry later.
+ */
 static int near_stage_serve(struct near_port *port, struct near_rma_peer *at,
 			    struct near_rma_reply *reply)
 {
@@ -213,7 +217,7 @@ bool near_stage_reply(struct near_port *port, struct near_rma_peer *at,
 	if (!near_rma_answer(port, at, reply, NULL, 0))
 		return false;
 	if (reply->err == NEAR_LOAN_REJECTED)
-		/* not failed: the initiator stages the operation */
+		/* no failure, because the initiator stages the operation now */
 		return true;
 	if (reply->err)
 		at->failed = req->id;

@@ -57,8 +57,9 @@ static void near_rma_view_drop(struct near_rma_peer *at)
 }
 
 /*
- * Makes the peer's near_ctl.done the port's poll word if necessary. False: the
- * poll word belongs to another peer, so each poll must continue this peer.
+ * Makes the peer's near_ctl.done the port's poll word, if the peer's first
+ * delegated operation is a write. False: the poll word already belongs to
+ * another peer. Each poll must then continue this peer's operations.
  */
 static bool near_rma_use_poll_word(struct near_port *port,
 				   struct near_rma_peer *at)
@@ -67,14 +68,17 @@ static bool near_rma_use_poll_word(struct near_port *port,
 		near_container(at->delegated.next, struct near_rma_op, link);
 
 	if (first->args.verb != NEAR_WRITE)
-		return true;	/* a read needs no poll word: a reply ends it */
+		return true;	/* a reply ends a read, without the poll word */
 	if (port->poll_word != &port->poll_value)
 		return false;
 	near_rma_set_poll_word(port, at);
 	return true;
 }
 
-/* Continues the operations and replies of a peer. Returns 0: no progress. */
+/*
+ * Continues the operations on a peer's memory and the replies to this peer.
+ * Returns 0 if there was no progress.
+ */
 static int near_rma_peer_step(struct near_port *port,
 			      struct near_rma_peer *at)
 {
@@ -102,7 +106,7 @@ static int near_rma_work(struct near_port *port, bool *waits)
 
 	near_port_clear_poll_word(port);
 	near_list_each_safe(at, next, &port->onesided_work, link) {
-		/* hold the peer: the step may drop all other references */
+		/* needs a reference, because the step may drop all others */
 		peer = at->peer;
 		near_peer_hold(peer);
 		n += near_rma_peer_step(port, at);
@@ -139,7 +143,10 @@ static void near_rma_fail(struct near_port *port, struct near_peer *peer)
 		if (op->to == at)
 			near_rma_end(port, op, ECONNRESET);
 	near_rma_drop_work(port, at);
-	/* now, because unexpected messages may delay near_rma_forget() */
+	/*
+	 * closes the view now: near_rma_forget() also closes it, but is called
+	 * later, when the embedder has no unexpected message of the peer left
+	 */
 	near_rma_view_drop(at);
 }
 

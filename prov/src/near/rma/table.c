@@ -18,7 +18,8 @@
 #define NEAR_TABLE_MAGIC 0x6c626174u	/* "tabl" */
 #define NEAR_TABLE_MIN_BITS 5
 #define NEAR_TABLE_MAX_BITS 18	/* a table of 16 MiB */
-#define NEAR_TABLE_PROBES 4096	/* limit of probed entries of a peer's table */
+/* limit of entries that one search in a peer's table reads */
+#define NEAR_TABLE_PROBES 4096
 #define NEAR_TABLE_TRIES 64	/* limit of attempts to read a peer's table */
 
 static size_t near_table_size(uint32_t bits)
@@ -175,7 +176,7 @@ static int near_table_grow(struct near_table *table)
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
-	/* without reserved memory, a store to the file raises SIGBUS */
+	/* a store to a part of the file without memory would raise SIGBUS */
 	if (near_segment_reserve(table->fd, 0,
 				 near_table_size(table->bits + 1)))
 		return -ENOMEM;
@@ -363,7 +364,10 @@ bool near_table_view_has(const struct near_table_view *view, int index)
 	       st.st_size >= near_table_stage(NEAR_STAGES);
 }
 
-/* Tries near_table_view_find(). Invalid if the generation changes meanwhile. */
+/*
+ * Makes one attempt of near_table_view_find(). If the generation changes during
+ * the call, its result and *entry are invalid: the caller must check this.
+ */
 static int near_table_view_try(const struct near_table_view *view,
 			       uint64_t key, struct near_region_entry *entry)
 {
@@ -428,8 +432,9 @@ int near_table_view_find(struct near_table_view *view, uint64_t key,
 }
 
 /*
- * If the table still has the entry after pread(), the export belongs to the
- * entry: the owner removes a region before it reuses the region's export.
+ * Looks up the entry again after pread(). If the table still has the entry, the
+ * export belongs to it, because the owner removes a region from the table
+ * before it writes another export to the same place.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,

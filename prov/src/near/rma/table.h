@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A table of memory regions by their keys: docs/near/rma.md, *Regions*. */
+/*
+ * A table of memory regions by their keys: docs/near/rma.md, *Regions*. The
+ * owner has a private table, and a copy of it in a file that peers map.
+ */
 #ifndef NEAR_RMA_TABLE_H
 #define NEAR_RMA_TABLE_H
 
@@ -18,7 +21,7 @@ static_assert(sizeof(struct near_region_entry) == 64, "one line an entry");
 #define NEAR_STAGE (2u << 20)		/* size of a stage, bytes */
 #define NEAR_STAGE_CHUNK (256u << 10)	/* size of a chunk of a stage, bytes */
 
-/* limit of exports, which are between the table and the stages in the file */
+/* limit of exports; in the file they are between the table and the stages */
 #define NEAR_EXPORTS 4096
 static_assert(NEAR_EXPORTS * sizeof(struct near_export) +
 	      2 * sizeof(struct near_region_entry) <= NEAR_STAGE, "they fit");
@@ -28,22 +31,26 @@ struct near_table_head {
 	uint32_t magic;
 	uint32_t bits;		/* the number of entries is 1 << bits */
 	uint64_t nonce;
-	uint64_t generation;	/* odd while the owner writes */
+	/* raised before and after each change; odd during a change */
+	uint64_t generation;
 } __attribute__((aligned(64)));
 
 struct near_table {
-	struct near_table_head *shared;	/* copy for peers, in the memfd */
+	struct near_table_head *shared;	/* the copy for peers, in the file */
 	struct near_region_entry *own;	/* entries of the private table */
 	uint32_t bits;
 	uint32_t count;
-	int fd;
-	bool staged;	/* the file can hold stages */
+	int fd;		/* the file, a memfd */
+	bool staged;	/* the file has space for stages */
 	uint64_t stages[NEAR_STAGES / 64];	/* bitmap of stages in use */
 	uint64_t exports[NEAR_EXPORTS / 64];	/* bitmap of exports in use */
-	struct near_link mapped;	/* list of near_mapped */
-	struct near_link unmapped;	/* mappings for near_table_unmapped() */
-	uint32_t unmapped_count;
-	uint64_t released;	/* number of mappings taken from `unmapped` */
+	/* list of the near_mapped of all peers with mappings */
+	struct near_link mapped;
+	/* dropped mappings, which near_table_unmapped() returns */
+	struct near_link unmapped;
+	uint32_t unmapped_count;	/* length of the list `unmapped` */
+	/* number of mappings that near_table_unmapped() has returned so far */
+	uint64_t released;
 };
 
 /* Returns the offset of a stage in the table's file, bytes. */
@@ -59,7 +66,7 @@ static inline uint32_t near_table_hash(uint64_t key, uint32_t bits)
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> (64 - bits));
 }
 
-/* Slow path of near_table_find(): searches beyond the first place of a key. */
+/* Slow path of near_table_find(): searches all places that a key may have. */
 const struct near_region_entry *
 near_table_find_slow(const struct near_table *table, uint64_t key);
 /* Returns the entry with this key, valid until the table changes; or NULL. */
@@ -78,15 +85,19 @@ struct near_table_view {
 	const struct near_table_head *head;
 	uint32_t bits;		/* the number of mapped entries is 1 << bits */
 	int fd;
-	uint64_t generation;	/* of the table, at `known`; odd: none */
-	struct near_region_entry known;	/* the entry found last */
+	/* generation of the table when `known` was read; odd: none was read */
+	uint64_t generation;
+	struct near_region_entry known;	/* copy of the entry found last */
 };
 
-/* Maps a peer's table, which then owns fd; closes fd after an error. */
+/*
+ * Maps a peer's table from the file fd. The view owns fd. After an error, fd is
+ * closed. Returns 0 or -errno; -ENOENT: not the table with this nonce.
+ */
 int near_table_view_open(struct near_table_view **view, int fd,
 			 uint64_t nonce);
 void near_table_view_close(struct near_table_view *view);
-/* True if the index is valid, and the peer's file contains all stages. */
+/* True if a stage with this index can be mapped from the peer's file. */
 bool near_table_view_has(const struct near_table_view *view, int index);
 /*
  * Copies the entry with this key to *entry. Returns 0; -EKEYREJECTED: no such
@@ -95,13 +106,16 @@ bool near_table_view_has(const struct near_table_view *view, int index);
 int near_table_view_find(struct near_table_view *view, uint64_t key,
 			 struct near_region_entry *entry);
 /*
- * Copies the export of an entry from near_table_view_find(). Returns 0;
- * -EAGAIN: the region was removed, or the table is invalid.
+ * Copies the export of a region to *export. entry: from near_table_view_find().
+ * Returns 0; -EAGAIN: the region was removed, or the table is invalid.
  */
 int near_table_view_export(struct near_table_view *view,
 			   const struct near_region_entry *entry,
 			   struct near_export *export);
-/* Returns the entry found last, if it has this key and is valid; or NULL. */
+/*
+ * Returns the entry that was found last, if it has this key and the table has
+ * not changed since then; else NULL.
+ */
 static inline const struct near_region_entry *
 near_table_view_known(const struct near_table_view *view, uint64_t key)
 {
@@ -111,8 +125,9 @@ near_table_view_known(const struct near_table_view *view, uint64_t key)
 }
 
 /*
- * Checks an access to the len bytes at addr. Stores in *memory their address in
- * the owner's process. Returns 0; -EACCES: outside the region, or no right.
+ * Checks an access to the len bytes at the RMA address addr. Stores in *memory
+ * their address in the owner's process. Returns 0; -EACCES: not all bytes are
+ * in the region, or the region does not grant this access.
  */
 static inline int near_region_check(const struct near_region_entry *entry,
 				    uint64_t addr, uint64_t len,
