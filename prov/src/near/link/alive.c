@@ -11,6 +11,7 @@
 #include "near/link/port.h"
 #include "base/proc.h"
 
+#define NEAR_FDX_MS 10	/* ms between two reads of the socket port->fdx */
 #define NEAR_EVENTS 32	/* limit of events of one epoll_wait() */
 
 int near_epoll_add(struct near_port *port, int fd, void *ptr)
@@ -369,7 +370,7 @@ void near_port_tick(struct near_port *port)
 		near_port_check(port, now);
 	if (near_unlikely(port->rings_due))
 		near_rings_check(port);
-	if (port->fdx >= 0 && now != port->fdx_ms) {
+	if (port->fdx >= 0 && now - port->fdx_ms >= NEAR_FDX_MS) {
 		port->fdx_ms = now;
 		near_fdx_read(port);
 	}
