@@ -65,7 +65,10 @@ static struct fi_info *duo_shm_hints(void)
 	hints->tx_attr->msg_order = FI_ORDER_SAS;
 	hints->rx_attr->msg_order = FI_ORDER_SAS;
 	hints->fabric_attr->prov_name = strdup("shm");
-	return hints;
+	if (hints->fabric_attr->prov_name)
+		return hints;
+	fi_freeinfo(hints);	/* without the name: any provider's info */
+	return NULL;
 }
 
 /*

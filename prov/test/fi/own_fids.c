@@ -79,6 +79,16 @@ int fi_fabric(struct fi_fabric_attr *attr, struct fid_fabric **out,
 	return 0;
 }
 
+static bool no_memory;	/* strdup() fails */
+
+char *strdup(const char *text)
+{
+	size_t size = strlen(text) + 1;
+	char *copy = no_memory ? NULL : malloc(size);
+
+	return copy ? memcpy(copy, text, size) : NULL;
+}
+
 static int ask(void)
 {
 	fi_freeinfo(info);
@@ -469,4 +479,17 @@ UNIT_TEST(fids_are_followed_by_decoys)
 	ck_assert_ptr_eq(&duo_domain_of(domain)->decoy, domain + 1);
 	expect_decoy(&duo_fabric_of(fabric)->decoy);
 	expect_decoy(&duo_domain_of(domain)->decoy);
+}
+
+/* Without shm's name in the hints, any provider might return an info. */
+UNIT_TEST(shm_is_not_used_without_memory_for_its_name)
+{
+	struct duo_fabric over_shm = { .core_name = "efa" };
+	int ret;
+
+	no_memory = true;
+	ret = duo_transport_shm.fabric_open(&over_shm);
+	no_memory = false;
+	ck_assert_int_ne(ret, 0);
+	ck_assert_int_eq(core.asked, 0);
 }
