@@ -8,6 +8,7 @@
  */
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -324,4 +325,28 @@ UNIT_TEST(no_proc_mounted)
 			 -FI_EOPNOTSUPP);
 	ep_logged("/proc");
 	no_proc = false;
+}
+
+static void *open_and_close(void *unused)
+{
+	struct fid_ep *opened;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		ck_assert(!fi_endpoint(domain, info, &opened, NULL));
+		ck_assert(!fi_close(&opened->fid));
+	}
+	return unused;
+}
+
+/* Two threads open endpoints at once: there must be no data race (TSan). */
+UNIT_TEST(threads_open_endpoints)
+{
+	pthread_t thread;
+
+	if (!duo_domain_of(domain)->group.lock.on)
+		return;
+	ck_assert(!pthread_create(&thread, NULL, open_and_close, NULL));
+	open_and_close(NULL);
+	ck_assert(!pthread_join(thread, NULL));
 }

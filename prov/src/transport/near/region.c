@@ -67,8 +67,9 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 			duo_near_virt_addrs(info->domain_attr->mr_mode);
 		domain->table = table;
 	}
-	if (domain->table)
-		domain->onesided |= onesided;
+	/* does not store an equal value: other threads may be reading it */
+	if (domain->table && onesided && !domain->onesided)
+		domain->onesided = true;
 	duo_domain_unlock(domain);
 	if (!ret)
 		return 0;
