@@ -2,9 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The map of an endpoint: the fi_addr of each peer index, and for each address
- * that is not local the reason. Each endpoint of an AV has its own map, because
- * an address is local only if both endpoints have space for one more peer.
+ * The map of an endpoint. The local transport assigns an index to each peer;
+ * the map has the fi_addr of each index. If the path to an address is not
+ * local, the map also has the reason (enum fi_duo_reason). Each endpoint of an
+ * AV has its own map, because an address is local only if both endpoints have
+ * space for one more peer.
  *
  * Terms: The *local side* is the part of an endpoint that belongs to the local
  * transport. A *confirmed source* is a peer that has sent over the local path.

@@ -51,9 +51,9 @@ int duo_proc_ns(uint64_t *pid_ns);
 uint64_t duo_proc_inode(const char *path);
 
 /*
- * True if the effective uid stands for one user only. The overflow uid stands
- * for all users without a uid in this user namespace. It stands for one user
- * only if there are no such users.
+ * True if no two users can have this process's effective uid. In a user
+ * namespace, all users that the namespace does not map have the overflow uid.
+ * So the overflow uid is unique only if the namespace maps all users.
  */
 bool duo_proc_user_known(void);
 

@@ -89,8 +89,9 @@ static int duo_none_av_remove(struct fid_av *av_fid, fi_addr_t *fi_addr,
 
 	for (i = 0; i < count; i++) {
 		/*
-		 * all numbers were in use when this address was inserted, so
-		 * duo_av_admit() rejects and removes the address
+		 * If no fi_addr was free when the address was inserted, the
+		 * address has DUO_AV_MAX until duo_av_admit() removes it.
+		 * av->used has no entry for DUO_AV_MAX.
 		 */
 		if (fi_addr[i] >= DUO_AV_MAX)
 			continue;

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Decides whether and when a receive is posted to the core, the provider that
- * ofi_duo wraps, and posts it: the table in docs/matching.md.
+ * These functions decide whether and when ofi_duo posts a receive to the core,
+ * the provider that ofi_duo wraps. They also post the receive. A table in
+ * docs/matching.md, "Posting a receive to the core", has the rules. Terms:
  * - A confirmed source is an address that has sent over the local path. Its
  *   later messages take the same path, so the core never gets a receive that
  *   names this source.

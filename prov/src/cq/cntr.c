@@ -64,10 +64,12 @@ static void duo_cntr_read_core(struct duo_cntr *cntr, bool err)
 
 /*
  * True if this poll of the counter must read the core's counter, which also
- * polls the core. This is so if
- * - no endpoint is bound to the counter
- * - a bound endpoint has no CQ for sends, or this CQ would poll the core now
- * - otherwise: in every duo_params.core_poll_interval-th of these polls
+ * polls the core. The result is true in three cases:
+ * - No endpoint is bound to the counter.
+ * - A bound endpoint has no CQ for sends, or a poll of this CQ would poll the
+ *   core now.
+ * - Neither is the case, and cntr->core_skip, which counts such polls, becomes
+ *   a multiple of duo_params.core_poll_interval.
  */
 static bool duo_cntr_core_due(struct duo_cntr *cntr)
 {

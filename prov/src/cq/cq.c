@@ -69,9 +69,10 @@ DUO_NOINLINE ssize_t duo_cq_read_many(struct duo_cq *cq, void *buf,
 }
 
 /*
- * Moves entries of cq->ring that precede the first error to buf, at most
- * `count`. Releases the group's lock. Returns the number of entries;
- * -FI_EAVAIL: the application must read an error first (fi_cq_readerr).
+ * Moves entries from cq->ring to buf: at most `count`, and only entries that
+ * precede the first error. Releases the group's lock. Returns the number of
+ * moved entries; -FI_EAVAIL: the application must read an error first
+ * (fi_cq_readerr).
  */
 DUO_INLINE ssize_t duo_cq_read_ring(struct duo_cq *cq, void *buf, size_t count,
 				    fi_addr_t *src)

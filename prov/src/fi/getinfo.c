@@ -253,8 +253,9 @@ static struct fi_info **duo_getinfo_one(const struct duo_query *query,
 	    strcasecmp(query->opened.fabric->core_name, core))
 		return tail;
 	/*
-	 * hints for efa-direct skip this step: efa ignores this fabric name,
-	 * and would return infos of other fabrics
+	 * If the hints name the fabric efa-direct, ofi_duo must not return
+	 * infos of other fabrics. duo_getinfo_wrapped() would append such
+	 * infos, because efa ignores the name "efa-direct" in hints.
 	 */
 	if (!query->hints || !duo_traits_direct(query->hints->fabric_attr))
 		end = duo_getinfo_wrapped(query, core, tail);

@@ -307,7 +307,8 @@ size_t near_type_size(unsigned int type);
 /*
  * Device path of an operation with device memory. NEAR_DEVICE_MAPPED to
  * NEAR_DEVICE_LENT: one device copies directly between the initiator's and the
- * target's memory. The later values: the operation is staged for this reason.
+ * target's memory. NEAR_DEVICE_HOST to NEAR_DEVICE_BEHIND: the operation is
+ * staged, and the value is the reason why no device copies directly.
  */
 enum near_device_path {
 	NEAR_DEVICE_NONE,	/* no operation so far */

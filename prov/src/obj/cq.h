@@ -145,7 +145,10 @@ static inline void duo_cq_wake_sleeper(struct duo_cq *cq)
 /* Slow path of duo_cq_push(): cq->ring is full or gated (queue/ring.h). */
 void duo_cq_push_slow(struct duo_cq *cq, const struct fi_cq_tagged_entry *entry,
 		      fi_addr_t src);
-/* Slow path of duo_cq_push_sent(). */
+/*
+ * Slow path of duo_cq_push_sent(): cq->ring is full or gated, or a running read
+ * has space for the entry (cq->sink).
+ */
 void duo_cq_push_sent_slow(struct duo_cq *cq, void *context, uint64_t flags);
 static inline void duo_cq_push(struct duo_cq *cq,
 			       const struct fi_cq_tagged_entry *entry,

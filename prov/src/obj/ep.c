@@ -2,8 +2,10 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Computes the attention words of endpoints and CQs, and counts operations in
- * the counters of an endpoint. Lock: that of the endpoint's or CQ's group.
+ * Computes the attention words of endpoints and CQs. If a bit of an attention
+ * word is set, certain calls for this endpoint or CQ take the slow path. Also
+ * counts operations in the counters of an endpoint. Lock: that of the
+ * endpoint's or CQ's group.
  */
 
 #include "near/near.h"

@@ -2,7 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * An endpoint: the endpoints of both paths, the routes and the receives. Lock:
+ * An endpoint of ofi_duo. It has an endpoint at the core and one at the local
+ * transport, the path of each address (its *route*), and its receives. Lock:
  * that of the endpoint's group (obj/group.h). Exception: a send takes no lock
  * if the path of its address is already the core.
  *

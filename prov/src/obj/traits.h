@@ -47,8 +47,9 @@ struct duo_traits {
 	 */
 	bool prefix_optional;
 	/*
-	 * A read of a CQ changes lists of the core's domain, which the core
-	 * locks only with FI_THREAD_SAFE (docs/upstream.md).
+	 * A read of any CQ of the core changes lists that all CQs of the core's
+	 * domain share. The core locks these lists only with FI_THREAD_SAFE, so
+	 * duo_domain_open_core() requests it (docs/upstream.md).
 	 */
 	bool shares_lists;
 };

@@ -251,8 +251,8 @@ static bool duo_multi_awaited(const struct duo_rx *rx)
  * - fi_close() is running
  * - ofi_duo is recalling rx: the local message for which it does so may match
  *   the next remainder
- * - duo_lazy_readmit() is running, and may still have to defer earlier
- *   receives, which the core must get first
+ * - duo_lazy_readmit() is running: it may still insert earlier receives into
+ *   the deferred list, and ofi_duo must post these to the core before others
  */
 static bool duo_multi_must_wait(const struct duo_rx *rx)
 {

@@ -147,9 +147,11 @@ static int duo_shm_get(struct fid_peer_srx *srx, enum duo_rx_kind kind,
 	if (addr != FI_ADDR_UNSPEC)
 		duo_arrival_confirm(ep, attr->addr);
 	/*
-	 * The message becomes unresolved if another unresolved message waits,
-	 * during fi_close(), or if its sender may be in the AV although it has
-	 * no fi_addr yet: docs/matching.md, "Unresolved messages".
+	 * The message becomes unresolved (docs/matching.md) in three cases:
+	 * - Another unresolved message waits.
+	 * - fi_close() is running.
+	 * - The map has no fi_addr for the sender, but the AV is not empty: a
+	 *   new lookup may show that the AV has the sender's address.
 	 */
 	if (!TAILQ_EMPTY(&ep->rx.unresolved) || ep->closing ||
 	    (addr == FI_ADDR_UNSPEC && ep->av->high))

@@ -20,9 +20,9 @@
 #include "transport/near/near_ep.h"
 
 /*
- * Adds 1 to *count, a number of operations over the core. The calling thread
- * may hold no lock, because such operations need none. So if several threads
- * may use the domain, adds atomically.
+ * Adds 1 to *count, a number of operations over the core. These operations take
+ * no lock, so several threads might call this function at the same time. If
+ * several threads may use the domain, therefore adds atomically.
  */
 static inline void duo_tx_count(const struct duo_ep *ep, uint64_t *count)
 {

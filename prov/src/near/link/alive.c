@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Detection of failed peers (docs/near/design.md), and sleeping. */
+/*
+ * Detects failed peers (docs/near/design.md). Provides the file descriptor on
+ * which threads sleep until the port has an event, and wakes these threads.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,7 +218,10 @@ static bool near_wake_drain(struct near_port *port)
 void near_port_wake(struct near_port *port)
 {
 	port->armed = false;
-	/* if the pipe is full, write() fails, but the full pipe wakes them */
+	/*
+	 * if the pipe is full, write() fails, but the sleeping threads wake up
+	 * nevertheless, because the pipe is readable
+	 */
 	if (port->wake[0] >= 0)
 		(void)!write(port->wake[1], "", 1);
 }

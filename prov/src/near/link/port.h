@@ -119,7 +119,8 @@ struct near_rx_ring {
 /* The ring budget, at the receiver: docs/near/design.md, *Ring sizes*. */
 struct near_budget {
 	uint32_t pages_max;	/* limit of all rings together, pages */
-	uint32_t growing;	/* number of rings that can exceed one page */
+	/* limit of the number of rings that are longer than a page; constant */
+	uint32_t growing;
 	uint32_t peers;		/* number of peers, without the port itself */
 	uint32_t rings;		/* number of rx rings */
 	uint32_t extra;		/* pages of rx rings beyond one page per ring */

@@ -6,7 +6,10 @@
 
 #include "near/link/port.h"
 
-/* limit of near_resize.backoff */
+/*
+ * maximum of near_resize.backoff: the number of times that a ring must be full
+ * before its sender requests a larger one
+ */
 #define NEAR_RESIZE_BACKOFF_MAX (1u << 16)
 
 void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most)

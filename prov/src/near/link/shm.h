@@ -138,7 +138,8 @@ static_assert(sizeof(struct near_slot) == NEAR_LINE, "one line a slot");
 
 /*
  * Control data at the start of each ring. The producer writes only `steps` and
- * `wrote`, which belong to cooperative copies. The producer numbers its
+ * `wrote`, which belong to cooperative copies. In both words, the upper 32 bits
+ * are the *round*, the number of the cooperative copy. The producer numbers its
  * delegated operations from 1. In `doing`, `done` and `rejected` the consumer
  * stores these sequence numbers.
  */
@@ -149,9 +150,9 @@ struct near_ctl {
 	uint64_t doing;		/* last delegated operation that has begun */
 	/* 1: polls do not read the ring; the producer must ring the doorbell */
 	uint32_t need_doorbell __attribute__((aligned(NEAR_LINE)));
-	/* round, and number of the steps that each end has begun: msg/coop.h */
+	/* round; lower bits: steps that each end has begun (msg/coop.h) */
 	uint64_t steps __attribute__((aligned(NEAR_LINE)));
-	/* round, and number of the steps that the sender has finished */
+	/* round; lower bits: steps that the sender has finished */
 	uint64_t wrote;
 	uint64_t done;		/* last delegated operation that has ended */
 	/* first delegated operation that the consumer rejected; 0: none */

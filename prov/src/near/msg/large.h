@@ -51,7 +51,11 @@ struct near_tx_op {
 	int failed;	/* positive error of near_sink.unload(); 0: none */
 	/* length of the message if a larger ring would make it eager; else 0 */
 	uint32_t too_small;
-	void *copy;	/* memory that near_tx_end() frees; NULL: none */
+	/*
+	 * buffer in iov that near_tx_end() must free: a copy of the message, or
+	 * near_large.owned; NULL: the embedder frees the buffers in iov
+	 */
+	void *copy;
 	void *cookie;
 };
 
@@ -89,7 +93,10 @@ struct near_rx_op {
 	/* The next four fields are valid only during a cooperative copy. */
 	uint32_t step;		/* length of a step, bytes */
 	uint32_t steps;		/* number of steps of the whole message */
-	/* number of steps that the sender took; set at the end of the round */
+	/*
+	 * number of steps that the sender has begun, and may still be writing;
+	 * set when the receiver lets neither end begin another step
+	 */
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
 	void *cookie;

@@ -47,8 +47,10 @@ bool near_deleg_no_reply(struct near_rx_ring *ring, uint64_t word,
 }
 
 /*
- * Suspends delegation for a number of operations, by at->skip. Doubles this
- * number for the next revocation: rma.md, *Backoff*.
+ * Must be called when the initiator has revoked a delegated operation, because
+ * the target does not poll. Sets at->skip: that number of later operations is
+ * not delegated. The number doubles at the next revocation, unless the target
+ * executes a delegated operation in between: docs/near/rma.md, *Backoff*.
  */
 static void near_deleg_back_off(struct near_rma_peer *at)
 {

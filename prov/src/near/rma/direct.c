@@ -115,8 +115,9 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 }
 
 /*
- * If the target must be notified, gets the slot for this before the copy:
- * without a free slot, a copy that is already made could not be undone.
+ * Copies the next bytes: rma/ops.h. If the target must be notified, gets a slot
+ * for the notification before the copy. If no slot is free, returns -EAGAIN and
+ * copies nothing, so that the caller can retry the whole call.
  */
 int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
 		       uint64_t memory)

@@ -22,7 +22,7 @@ enum near_chunk_state {
 	/* until the initiator's copies to it end and its request is posted */
 	NEAR_CHUNK_FILLS,
 	NEAR_CHUNK_POSTED,	/* until the reply to its request arrives */
-	/* until the initiator's copies from it end; only a read has copies */
+	/* a read: until the copies from the chunk to the local buffers end */
 	NEAR_CHUNK_DRAINS,
 	NEAR_CHUNK_ENDED,	/* until all earlier chunks have ended, too */
 };
