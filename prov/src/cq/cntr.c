@@ -456,11 +456,14 @@ int duo_cntr_bind_ep(struct duo_cntr *cntr, struct duo_ep *ep, uint64_t flags)
 int duo_cntr_bind_core(const struct duo_ep *ep)
 {
 	const struct duo_cntr_bind *bind;
-	int ret = 0;
+	int ret;
 
-	LIST_FOREACH(bind, &ep->cntrs, ep_link)
-		ret = ret ? ret : duo_cntr_bind_one(bind);
-	return ret;
+	LIST_FOREACH(bind, &ep->cntrs, ep_link) {
+		ret = duo_cntr_bind_one(bind);
+		if (ret)
+			return ret;
+	}
+	return 0;
 }
 
 void duo_cntr_unbind(struct duo_ep *ep)
