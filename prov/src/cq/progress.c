@@ -130,12 +130,10 @@ void duo_cq_progress(struct duo_cq *cq)
 	if (group->pending)
 		duo_cq_resolve(cq);
 	cq->local_idle = local && cq->peer->poll(cq) ? 0 : cq->local_idle + 1;
-	if (group->pending | group->lazy) {
-		if (group->pending)
-			duo_cq_resolve(cq);
-		if (group->lazy)
-			duo_cq_flush_lazy(cq);
-	}
+	if (group->pending)
+		duo_cq_resolve(cq);
+	if (group->lazy)
+		duo_cq_flush_lazy(cq);
 	if (!(group->pending | group->lazy))
 		cq->attention &= ~(uint32_t) DUO_CQ_DEFERRED;
 	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
