@@ -153,12 +153,17 @@ static const struct {
 	void (*apply)(unsigned int op, void *target, const uint8_t *from,
 		      const uint8_t *with, uint8_t *result, size_t count);
 } near_types[NEAR_TYPES] = {
-	{ 1, near_apply_int8 },		{ 1, near_apply_uint8 },
-	{ 2, near_apply_int16 },	{ 2, near_apply_uint16 },
-	{ 4, near_apply_int32 },	{ 4, near_apply_uint32 },
-	{ 8, near_apply_int64 },	{ 8, near_apply_uint64 },
-	{ 4, near_apply_float },	{ 8, near_apply_double },
-	{ 8, near_apply_float_complex },
+	[NEAR_INT8] = { 1, near_apply_int8 },
+	[NEAR_UINT8] = { 1, near_apply_uint8 },
+	[NEAR_INT16] = { 2, near_apply_int16 },
+	[NEAR_UINT16] = { 2, near_apply_uint16 },
+	[NEAR_INT32] = { 4, near_apply_int32 },
+	[NEAR_UINT32] = { 4, near_apply_uint32 },
+	[NEAR_INT64] = { 8, near_apply_int64 },
+	[NEAR_UINT64] = { 8, near_apply_uint64 },
+	[NEAR_FLOAT] = { 4, near_apply_float },
+	[NEAR_DOUBLE] = { 8, near_apply_double },
+	[NEAR_FLOAT_COMPLEX] = { 8, near_apply_float_complex },
 };
 
 size_t near_type_size(unsigned int type)
