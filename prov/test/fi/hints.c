@@ -28,12 +28,15 @@
 #define SRX DUO_HINT_MAX(domain_attr, max_ep_srx_ctx)
 #define DOMAIN_CAPS DUO_HINT_SET(domain_attr, caps)
 
-static const struct {
+/* Hints with a value in one field. ok: they must be accepted */
+struct hint_case {
 	const char *name;
 	struct duo_hint field;
 	uint64_t value;
 	bool ok;
-} hint_cases[] = {
+};
+
+static const struct hint_case hint_cases[] = {
 	{ "no capabilities", CAPS_FIELD, 0, true },
 	{ "all of ours", CAPS_FIELD, CAPS, true },
 	{ "RMA", CAPS_FIELD, FI_MSG | FI_RMA, true },
@@ -114,12 +117,7 @@ UNIT_TEST(no_hints)
 	ck_assert(duo_info_satisfies(info, &bare));
 }
 
-static const struct {
-	const char *name;
-	struct duo_hint field;
-	uint64_t value;
-	bool ok;
-} taken_cases[] = {
+static const struct hint_case taken_cases[] = {
 	{ "caps that are left", CAPS_FIELD, CAPS, true },
 	{ "device memory", CAPS_FIELD, CAPS | FI_HMEM, true },
 	{ "caps that were taken", CAPS_FIELD, FI_COLLECTIVE, false },
