@@ -56,7 +56,10 @@ struct near_rndv {
 	uint64_t id;		/* id of the sender's operation */
 	/* address of the bytes in the sender's process; 0: no single copy */
 	uint64_t addr;
-	/* NEAR_DEVICE: key of the bytes' region; addr is their RMA address */
+	/*
+	 * only with NEAR_DEVICE: key of the region that has the bytes. addr is
+	 * then the RMA address of the bytes
+	 */
 	uint64_t key;
 };
 
@@ -183,8 +186,8 @@ bool near_peer_usable(const struct near_peer *peer);
 /* True if this port monitors the peer and has not detected its failure. */
 bool near_peer_exists(const struct near_peer *peer);
 /*
- * True if the peer's process has exited or is exiting, or if the peer's port
- * had closed before this port could connect to it.
+ * True if near has found that the peer's process has exited or is exiting, or
+ * that the peer's port had closed before this port could connect to the peer.
  */
 bool near_peer_exited(const struct near_peer *peer);
 /* True if this port has a ring for sends to the peer, or waits for a ring. */
@@ -198,8 +201,8 @@ struct near_large {
 	size_t count;
 	bool copy;	/* true: near reads the buffers only during the call */
 	/*
-	 * if near must free the only buffer when the operation ends: this
-	 * buffer, from malloc(). Otherwise NULL. Must be NULL if copy is set
+	 * the message's only buffer, from malloc(), if near must free it when
+	 * the operation ends; otherwise NULL. Must be NULL if copy is set
 	 */
 	void *owned;
 	void *cookie;	/* for near_sink.sent(); NULL: no call of sent() */
@@ -251,8 +254,9 @@ void near_recv_frags(struct near_port *port, struct near_rx_op *op, void *buf,
  * Tries to copy a rendezvous message into one buffer during the call. True: the
  * message is complete, and near does not call near_sink.received() for it.
  * False: the caller must call near_recv() with *rndv, which this function might
- * have changed. Polls might still be copying earlier messages to their buffers.
- * So if receives share a buffer, the caller must keep their order.
+ * have changed. An earlier message, such as one that arrives in fragments, may
+ * end later than this one. So if receives share a buffer, the caller must
+ * report their ends in the order of the messages.
  */
 bool near_recv_now(struct near_port *port, struct near_peer *peer,
 		   struct near_rndv *rndv, void *buf, size_t len);
@@ -285,9 +289,10 @@ int near_wait_fd(struct near_port *port);
  */
 int near_arm(struct near_port *port);
 /*
- * Must be called after a sleep, before the thread's next near_arm(). True: from
- * now on, an event does not make the descriptor of near_wait_fd() readable. So
- * the caller must wake all other threads that sleep on the port.
+ * Must be called after a sleep, before the thread's next near_arm(). True:
+ * until the next near_arm(), a new slot or added work does not make the
+ * descriptor of near_wait_fd() readable. So the caller must wake all other
+ * threads that sleep on the port.
  */
 bool near_woken(struct near_port *port);
 

@@ -25,7 +25,10 @@ struct near_peer;
 /* bits of near_region_entry.access: the rights of peers to the region */
 #define NEAR_MAY_READ 1u
 #define NEAR_MAY_WRITE 2u
-/* the same rights to device memory: the two bits, shifted by this number */
+/*
+ * shift count: the two bits above, shifted left by this number, are the same
+ * rights to device memory
+ */
 #define NEAR_MAY_DEVICE 2
 /* receivers may fetch messages from this device memory (NEAR_RMA_MESSAGE) */
 #define NEAR_MAY_MESSAGE 16u
@@ -119,7 +122,10 @@ enum near_verb {
 #define NEAR_RMA_MESSAGE 0x20u
 /* fetch of a message in host memory: addr is near_rndv.id, key is not used */
 #define NEAR_RMA_BY_ID 0x10u
-/* start after all earlier operations and large messages to the peer end */
+/*
+ * start only after all earlier operations on the peer's memory, and all earlier
+ * large messages to the peer, have ended
+ */
 #define NEAR_RMA_FENCE 0x100u
 #define NEAR_RMA_COPY 0x200u	/* copy the source buffers during the call */
 /* take effect after the peer has consumed all earlier messages */
@@ -316,7 +322,10 @@ enum near_device_path {
 	NEAR_DEVICE_MAPPED,	/* mapped without a file descriptor */
 	NEAR_DEVICE_SHARED,	/* mapped by a file descriptor of the peer */
 	NEAR_DEVICE_LENT,	/* lent: copied by the target's device */
-	/* the target's is host memory; or a local buffer is, and not pinned */
+	/*
+	 * the target's memory is host memory; or a local buffer is host memory
+	 * that is not pinned
+	 */
 	NEAR_DEVICE_HOST,
 	NEAR_DEVICE_OFF,	/* near_device.queue is NULL, or returns NULL */
 	NEAR_DEVICE_QUEUES,	/* local buffers have different queue() ids */
@@ -332,7 +341,7 @@ enum near_device_path {
 	NEAR_DEVICE_PEERS,
 	NEAR_DEVICE_PATHS,
 };
-/* Returns the number of operations, with fetches, that had this device path. */
+/* Returns the number of operations and fetches that had this device path. */
 uint64_t near_rma_device_ops(const struct near_port *port,
 			     enum near_device_path path);
 /* Returns the device path of the last operation with the peer. */
