@@ -119,7 +119,7 @@ bool near_peer_exited(const struct near_peer *peer)
 	return peer->exited;
 }
 
-/* True if this port had no memory yet for the rx ring of the peer's claim. */
+/* True if the peer's claim has no rx ring yet, for lack of memory. */
 static bool near_peer_ring_due(const struct near_port *port,
 			       const struct near_peer *peer)
 {

@@ -62,8 +62,8 @@ bool near_oversub(pid_t *pid, size_t count, size_t others)
 	if (count)
 		qsort(pid, count, sizeof(*pid), near_pid_order);
 	/*
-	 * Several peers may belong to one process, and count once. Each entry
-	 * with pid 0 counts as a process of its own.
+	 * All peers of one process count as one process. Each entry with pid 0
+	 * counts as a process of its own.
 	 */
 	for (i = 0; i < count; i++)
 		if (pid[i] != self && !(i && pid[i] && pid[i] == pid[i - 1]))

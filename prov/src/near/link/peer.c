@@ -111,8 +111,8 @@ void near_peer_free(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Does not free a connected peer, unless the peer has failed, because later
- * messages to the peer must use the same ring.
+ * Keeps a peer that is connected and has not failed, even without references:
+ * later messages to the peer must use the same ring.
  */
 void near_peer_put(struct near_port *port, struct near_peer *peer)
 {

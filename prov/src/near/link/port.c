@@ -144,8 +144,8 @@ int near_port_open(struct near_port **port_out, const struct near_attr *attr,
 	port->ticked_ms = port->checked_ms = duo_now_ms();
 	/*
 	 * Yama may deny peers the access to this process's memory, which single
-	 * copy requires. Permits this access. It also lets all processes of the
-	 * user debug this process.
+	 * copy requires. prctl() permits this access, and also lets all
+	 * processes of the user debug this process.
 	 */
 	if (!attr->no_cma && !attr->no_ptracer)
 		prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

@@ -17,17 +17,18 @@
 #include "near/link/ring.h"
 #include "near/link/segment.h"
 
-#define NEAR_TICK_POLLS 16	/* most polls from a tick to the next */
+#define NEAR_TICK_POLLS 16	/* limit of polls from one tick to the next */
 #define NEAR_SWEEP_POLLS 1024	/* polls between two sweeps of the port */
 #define NEAR_ACTIVE_MIN 8	/* least number of rings that stay active */
 #define NEAR_CHECK_MS 100	/* ms between two checks for failed peers */
 #define NEAR_BURST 64	/* limit of slots that a poll reads from one ring */
-#define NEAR_RESIZE_FULL 4	/* times a ring must be full before a request */
+/* a sender requests a larger ring after its ring was full this many times */
+#define NEAR_RESIZE_FULL 4
 
 enum near_peer_state {
 	NEAR_PEER_NEW,		/* this port has not attached to the peer yet */
 	NEAR_PEER_OPEN,		/* this port sends in a ring of the peer */
-	NEAR_PEER_CLOSED_OFF,	/* this port cannot attach to the alive peer */
+	NEAR_PEER_CLOSED_OFF,	/* alive, but this port cannot attach to it */
 	NEAR_PEER_GONE,		/* failed; all its messages are delivered */
 };
 
@@ -42,7 +43,7 @@ enum near_fd_open {
 
 /* Resizes of a ring, at the sender: docs/near/design.md, *Resizing*. */
 struct near_resize {
-	uint64_t full_at;	/* near_tx.tail when `full` last grew */
+	uint64_t full_at;	/* near_tx.tail when the ring was last full */
 	uint32_t count;		/* number of resizes so far */
 	/* number of times that the ring was full since the last resize */
 	uint32_t full;
@@ -74,11 +75,11 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;	/* NULL: not connected */
 	int pidfd;		/* pidfd of the peer's process; -1: none */
-	bool exited;	/* the process has exited, or its port was closed */
+	bool exited;	/* result of near_peer_exited() */
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
 	bool needs_fdx;	/* /proc gives no access to the peer's descriptors */
-	bool rejected;	/* the peer rejects fd requests, or this port closes */
+	bool rejected;	/* peer rejects fd requests, or this port is closing */
 	bool expected;		/* near_peer_expect() holds a reference */
 	int fd[NEAR_FD_KINDS];	/* descriptors from the fd exchange; -1: none */
 	uint64_t requested_ms;	/* time of last fd request, ms; 0: none */
@@ -91,7 +92,7 @@ struct near_peer {
 	struct near_link link;	/* in port->peers */
 	struct near_peer *same_hash;
 	struct near_rx_ring *ring;	/* ring from the peer; NULL: none yet */
-	/* 1 + index of a claim that lacks memory for its rx ring; 0: none */
+	/* 1 + index of the claim whose rx ring could not be created; 0: none */
 	uint32_t ring_due;
 	struct near_rx_op *coop_op;	/* cooperative receive, or NULL */
 	struct near_link waiting;	/* receives that wait for coop_op */
@@ -156,8 +157,8 @@ struct near_onesided {
 	 * Completes operations that a peer executed before it failed. Waits
 	 * until this port's copies of device memory for operations with the
 	 * peer have ended, then unmaps the stages and frees the state of the
-	 * copies. Pending operations lack this state until fail(), so the port
-	 * must not poll between drained() and fail().
+	 * copies. Pending operations then lack this state. So the port must
+	 * not poll between drained() and fail(), which ends these operations.
 	 */
 	void (*drained)(struct near_port *port, struct near_peer *peer);
 	/* Ends all RMA and atomics with a failed peer. */
@@ -331,7 +332,7 @@ void near_disconnect(struct near_port *port, struct near_peer *peer);
 void near_peer_free(struct near_port *port, struct near_peer *peer);
 /* Sets this port's bits in the peer's doorbell; wakes the peer's threads. */
 void near_doorbell_ring(struct near_peer *peer);
-/* Repeats wakeups (near_peer.wake_due). False: one must be repeated again. */
+/* Repeats failed wakeups (near_peer.wake_due). False: one has failed again. */
 bool near_wakes_repeat(struct near_port *port);
 /*
  * Takes (expected: true) or drops (false) a reference, at most one per peer.
@@ -351,7 +352,8 @@ void near_resize_init(struct near_resize *resize, uint8_t tier, uint8_t most);
 int near_full(struct near_port *port, struct near_peer *peer);
 /*
  * Must be called if a message of len bytes would be eager in a larger ring.
- * Requests a larger ring, if near_resize.backoff permits that.
+ * Unless a resize is pending, adds NEAR_RESIZE_FULL to near_resize.full, and
+ * requests a larger ring if the sum has reached near_resize.backoff.
  */
 void near_too_small(struct near_port *port, struct near_peer *peer,
 		    uint32_t len);
@@ -422,7 +424,10 @@ void near_port_sweep(struct near_port *port);
  * the claim is not open.
  */
 bool near_claim_reject(struct near_port *port, uint32_t index);
-/* Frees the rx ring, and frees the ring in the segment for another sender. */
+/*
+ * Frees the rx ring. Also frees the ring in the segment for another sender,
+ * unless its present sender may still write to it.
+ */
 void near_rx_ring_release(struct near_port *port, struct near_rx_ring *ring);
 /* Frees the rx ring and its mapping, but not the ring in the segment. */
 void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring);

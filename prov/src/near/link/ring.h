@@ -63,8 +63,8 @@ struct near_tx {
 	uint8_t gated;		/* closed gates: NEAR_GATE_* bits */
 	uint64_t quiet;	/* tail after the last near_tx_publish_quiet() */
 	/*
-	 * valid only if quiet == tail: tail after the last slot that
-	 * near_tx_publish() has published, not near_tx_publish_quiet()
+	 * valid only if quiet == tail: tail after the last slot that was not
+	 * published by near_tx_publish_quiet()
 	 */
 	uint64_t messages;
 	uint8_t *data;
@@ -86,7 +86,11 @@ struct near_rx {
 	struct near_slot *next;		/* the next slot to consume */
 	uint64_t head;			/* number of consumed slots */
 	uint32_t mask;
-	uint32_t quarter; /* head & quarter: 0 after each quarter of a lap */
+	/*
+	 * bit mask, number of slots / 4 - 1: head & quarter is 0 only at the
+	 * end of a quarter of a lap
+	 */
+	uint32_t quarter;
 	uint16_t lap;
 	struct near_slot *slots;
 	uint8_t *data;
@@ -171,8 +175,8 @@ static inline void near_tx_gate(struct near_tx *tx, uint8_t gate)
 }
 
 /*
- * Opens a gate. The ring appears full until the next near_tx_slot(). This call
- * loads near_ctl.head if no other gate is closed.
+ * Opens a gate. The ring still appears full until the next near_tx_slot(),
+ * which loads near_ctl.head if no other gate is closed.
  */
 static inline void near_tx_open_gate(struct near_tx *tx, uint8_t gate)
 {

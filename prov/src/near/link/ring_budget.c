@@ -6,12 +6,13 @@
 #include "near/link/port.h"
 
 /*
- * near_budget_advertise() expects more senders than there are peers or rx
- * rings, if these are few, so that later senders get memory, too.
+ * If a port has few peers and rx rings, near_budget_advertise() expects more
+ * senders than these, so that later senders get memory, too.
  */
-#define NEAR_BUDGET_FEW 8	/* least number of expected senders */
-#define NEAR_BUDGET_MANY 63	/* least number of reserved pages: 1 a sender */
-#define NEAR_BUDGET_NEXT 4	/* least number of senders still to attach */
+#define NEAR_BUDGET_FEW 8	/* least number of senders expected in all */
+/* least number of pages that are reserved, one for each sender */
+#define NEAR_BUDGET_MANY 63
+#define NEAR_BUDGET_NEXT 4	/* least number of senders expected to attach */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
 {
@@ -51,9 +52,9 @@ static uint32_t near_budget_share(const struct near_budget *budget)
 }
 
 /*
- * Returns an index. Below it, the number of rings without a sender is the
- * parameter `free`. The next senders get these rings, because a sender takes
- * the free ring with the lowest index.
+ * Returns the index below which the number of rings without a sender is `free`.
+ * The next `free` senders get these rings, because a sender takes the free ring
+ * with the lowest index.
  */
 static uint32_t near_budget_below(const struct near_port *port, uint32_t free)
 {

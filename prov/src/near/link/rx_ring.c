@@ -74,7 +74,7 @@ static int near_rx_ring_peer(struct near_port *port,
 	ret = near_peer_get(port, &addr, &peer);
 	if (ret)
 		return ret;
-	/* if the peer's fd request has arrived already, it has the pidfd */
+	/* an fd request of the peer may have arrived; it contains the pidfd */
 	if (peer->needs_fdx && !peer->expected && port->fdx >= 0)
 		near_fdx_read(port);
 	ret = near_monitor(port, peer);
@@ -374,10 +374,10 @@ void near_port_doorbells(struct near_port *port)
 }
 
 /*
- * Makes the active rings idle that have near_rx_ring.idle >= 2. `count` is
- * their number. A ring with a new slot stays active. If membarrier fails, all
- * rings stay active. The caller must have set their need_doorbell: see
- * near_tx_need_doorbell().
+ * Makes idle each active ring that has near_rx_ring.idle >= 2 and no new slot.
+ * If membarrier fails, all rings stay active. count: number of active rings
+ * with near_rx_ring.idle >= 2. The caller must have set need_doorbell of these
+ * rings: see near_tx_need_doorbell().
  */
 static void near_rx_rings_deactivate(struct near_port *port, uint32_t count)
 {

@@ -185,8 +185,9 @@ enum near_claim_state {
 struct near_claim {
 	uint32_t state;
 	/*
-	 * size class of the ring when the sender attached; after the receiver
-	 * has released a rejected ring, the size class that the ring had last
+	 * size class of the ring when the sender attached. Exception: while the
+	 * claim is rejected and the receiver has no rx ring for it, the ring's
+	 * last size class
 	 */
 	uint32_t tier;
 	struct near_addr addr __attribute__((aligned(8)));
@@ -208,8 +209,8 @@ struct near_segment {
 	uint32_t closed;	/* 1: the port has closed */
 	int32_t table_fd; /* file descriptor of the region table; -1: no RMA */
 	/*
-	 * NEAR_MAY_READ, NEAR_MAY_WRITE: if an initiator itself executes such
-	 * an access, it must then report the access to the owner by a slot
+	 * bit mask of NEAR_MAY_READ and NEAR_MAY_WRITE: an initiator that has
+	 * itself executed such an access must report it to the owner by a slot
 	 */
 	uint32_t events;
 	uint64_t table_nonce;	/* nonce of the region table */

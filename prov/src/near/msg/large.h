@@ -94,8 +94,8 @@ struct near_rx_op {
 	uint32_t step;		/* length of a step, bytes */
 	uint32_t steps;		/* number of steps of the whole message */
 	/*
-	 * number of steps that the sender has begun, and may still be writing;
-	 * set when the receiver lets neither end begin another step
+	 * number of steps that the sender has taken; it may still be writing
+	 * them. Set when the receiver ends the round: near_coop_end()
 	 */
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
