@@ -32,16 +32,16 @@ static const char *near_fdx_msg_fault(const struct near_port *port,
 	size_t size;
 
 	if (fdx->count != msg->fds || msg->fds < NEAR_FD_TABLE)
-		return "its number of descriptors differs from its count";
+		return "wrong number of file descriptors";
 	if (near_addr_check(port, &fdx->from) ||
 	    fdx->from.nonce == port->addr.nonce)
 		return "bad sender address";
 	if (near_segment_check_file(msg->fd[NEAR_FD_SEGMENT], &size))
-		return "memory that the sender can truncate";
+		return "its shared memory is not a segment of near";
 	if (fstat(msg->fd[NEAR_FD_WAKE], &st) || !S_ISFIFO(st.st_mode))
 		return "the wakeup descriptor is not a pipe";
 	if (!duo_proc_is_pidfd(msg->fd[NEAR_FD_PIDFD]))
-		return "no pidfd of the sender";
+		return "it has no pidfd of the sender";
 	return NULL;
 }
 
@@ -218,14 +218,15 @@ static const char *near_fdx_msg_read(struct near_port *port,
 
 	if (msg->size != sizeof(msg->fdx) || msg->fdx.to != port->addr.nonce ||
 	    msg->fdx.kind >= NEAR_FDX_KINDS)
-		return "it is none of near's";
+		return "wrong size, receiver or kind";
 	if (msg->fdx.kind == NEAR_FDX_DENIED || !near_fdx_msg_same_user(msg)) {
 		near_fdx_msg_foreign(port, msg);
-		return "it is another user's";
+		return "the sender belongs to another user, or to an unknown "
+		       "one";
 	}
 	if (msg->cut)
-		return "descriptors are missing: raise the limit of open files "
-		       "(ulimit -n)";
+		return "file descriptors are missing: raise the limit of open "
+		       "files (ulimit -n)";
 	if (msg->fdx.kind == NEAR_FDX_GPU_REQUEST ||
 	    msg->fdx.kind == NEAR_FDX_GPU_REPLY)
 		return near_fdx_msg_memory(port, msg);

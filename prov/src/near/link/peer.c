@@ -345,8 +345,8 @@ static const char *near_connect_remedy(int err)
 		return ": not an address of this version of near. Use the "
 		       "same version in all processes";
 	case -ENOTSUP:
-		return ": its page size differs. Run both without an "
-		       "emulator, or both in the same";
+		return ": its page size is not that of this process. Run both "
+		       "processes without an emulator, or both in the same one";
 	default:
 		return "";
 	}
