@@ -39,7 +39,7 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* fi_getinfo returns the smaller of each limit here and that of the core. */
+/* For each limit, fi_getinfo returns the smaller one: this or the core's. */
 struct duo_transport_limits {
 	size_t inject_size;	/* longest injected message, bytes */
 	size_t iov_limit;
@@ -56,10 +56,10 @@ struct duo_transport {
 	 */
 	const char *takes;
 	/*
-	 * true: among all endpoints of a user, in all processes, only one at a
-	 * time may be opened by open() and enable(). The caller must hold the
-	 * exclusive lock of the user's registry directory meanwhile
-	 * (DUO_REGISTRY_EXCLUSIVE).
+	 * true: while the caller calls open() and enable() for an endpoint, it
+	 * must hold the exclusive lock of the user's registry directory
+	 * (DUO_REGISTRY_EXCLUSIVE). So no other thread or process of the user
+	 * opens a local side at the same time.
 	 */
 	bool exclusive_start;
 	bool device;	/* carries messages from and to device memory */
@@ -139,9 +139,9 @@ struct duo_transport {
 	 */
 	bool (*exists)(const struct duo_ep *ep, fi_addr_t index);
 	/*
-	 * Begins to monitor a peer. If the peer fails later, all posted
-	 * receives with this peer as their source end with an error. NULL: the
-	 * transport cannot monitor peers.
+	 * Begins to monitor a peer. If the peer fails later, each posted
+	 * receive that names this peer as its source ends with an error. NULL:
+	 * the transport cannot monitor peers.
 	 */
 	void (*monitor)(struct duo_ep *ep, fi_addr_t index);
 	/*

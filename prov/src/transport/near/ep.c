@@ -252,8 +252,9 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 		index = FI_ADDR_NOTAVAIL;
 	if (index == FI_ADDR_NOTAVAIL || near->bound[index])
 		/*
-		 * Drops the reference of near_peer_get(). Without an index,
-		 * ep->map needs no reference. With bound[index], it has one.
+		 * Drops the reference of near_peer_get(). If there is no index,
+		 * ep->map needs no reference. If bound[index] is set, ep->map
+		 * has a reference already.
 		 */
 		near_peer_put(near->port, peer);
 	else

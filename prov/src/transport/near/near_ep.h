@@ -40,8 +40,8 @@ struct duo_near {
 	struct duo_blocks blocks;
 	/*
 	 * Receives into parts of multi-receive buffers (FI_MULTI_RECV) that
-	 * have matched a message but have not completed. Those with messages
-	 * of one peer complete in the order of this list.
+	 * have matched a message but have not completed. The receives of each
+	 * peer's messages complete in the order of this list.
 	 */
 	struct duo_rx_list subs;
 	bool onesided;	/* near executes peers' RMA and atomics */

@@ -84,8 +84,8 @@ int duo_near_region_set(struct duo_mr *mr, const struct iovec *iov,
 int duo_near_region_list(struct duo_mr *mr);
 /*
  * Removes the region from near's table, if it is there. If this region is host
- * memory, also waits until the copies that this process's devices make for
- * peers have ended, because they may access the region. Takes all locks of the
+ * memory, also waits until this process's devices have ended all copies for
+ * peers, because such a copy may access the region. Takes all locks of the
  * domain.
  */
 void duo_near_region_unlist(struct duo_mr *mr);

@@ -67,7 +67,10 @@ int duo_near_table_open(struct duo_domain *domain, const struct fi_info *info)
 			duo_near_virt_addrs(info->domain_attr->mr_mode);
 		domain->table = table;
 	}
-	/* does not store an equal value: other threads may be reading it */
+	/*
+	 * if domain->onesided is true already, does not store true again,
+	 * because other threads may be reading it
+	 */
 	if (domain->table && onesided && !domain->onesided)
 		domain->onesided = true;
 	duo_domain_unlock(domain);
@@ -176,9 +179,9 @@ int duo_near_region_list(struct duo_mr *mr)
 		near_table_export(table, mr->region.key, &mr->export);
 	duo_domain_unlock(domain);
 	if (ret)
-		DUO_INFO(MR, "near: cannot list the region with key 0x%" PRIx64
-			 ", local peers access it over the core: %s\n",
-			 mr->region.key, strerror(-ret));
+		DUO_INFO(MR, "near: cannot add the region with key 0x%" PRIx64
+			 " to the region table, local peers access it over the "
+			 "core: %s\n", mr->region.key, strerror(-ret));
 	return domain->fabric->traits.carries_nothing &&
 	       entry.access & ~DUO_NEAR_INTERNAL ? ret : 0;
 }
@@ -191,8 +194,9 @@ bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
 }
 
 /*
- * Waits until the copies from and to host memory that this process's devices
- * make for peers have ended. The caller must hold all locks of the domain.
+ * Waits until this process's devices have ended all copies from and to host
+ * memory for peers (lent operations). The caller must hold all locks of the
+ * domain.
  */
 static void duo_near_region_settle(const struct duo_domain *domain)
 {

@@ -53,9 +53,9 @@ static void duo_near_begin(struct duo_rx *rx)
 }
 
 /*
- * Ends a receive. Receives into multi-receive buffers (rx->multi) that have
- * messages of one peer complete in the order in which they matched. Such a
- * receive therefore completes later if an earlier one has not ended.
+ * Ends a receive. If it is into a multi-receive buffer (rx->multi), its
+ * completion waits until all earlier receives into multi-receive buffers that
+ * have matched messages of the same peer have ended.
  */
 static void duo_near_end(struct duo_rx *rx, int err)
 {
