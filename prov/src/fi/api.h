@@ -11,7 +11,7 @@
  *
  * Cost: control path, except calls*.c. Locks (obj/group.h): a send, receive or
  * poll holds only one of the locks of the domain. Therefore a call that changes
- * data of sends, receives or polls takes all locks of the domain.
+ * data which sends, receives or polls read takes all locks of the domain.
  */
 #ifndef DUO_API_H
 #define DUO_API_H
@@ -81,10 +81,10 @@ bool duo_opened_ours(const struct duo_opened *opened);
 /* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 /*
- * Sets the fids in an info of the core to a fabric and a domain of ofi_duo. If
- * the hints name such an object, this is the object. Otherwise it is an open
- * object that fits the info, or NULL if there is none. Returns false if an
- * object that the hints name does not fit the info.
+ * Sets the fids of fabric and domain in an info of the core. Each becomes the
+ * fid of ofi_duo's object that the hints name. If the hints name none, it
+ * becomes the fid of an open object that fits the info, or NULL if no object
+ * fits. Returns false if an object that the hints name does not fit the info.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);
@@ -93,8 +93,8 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric,
 		    void *context);
 /*
- * Opens a fabric of ofi_duo that wraps the open fabric `core`, and then owns
- * `core`. ops: operations of the new fabric.
+ * Opens a fabric of ofi_duo that wraps the open fabric `core`. The new fabric
+ * then owns `core`. ops: operations of the new fabric.
  */
 int duo_fabric_hook(struct fid_fabric *core, const char *core_name,
 		    struct fi_ops_fabric *ops, struct fid_fabric **fabric);

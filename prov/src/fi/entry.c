@@ -78,8 +78,8 @@ static uint32_t duo_param_mask(size_t polls)
 }
 
 /*
- * Reads yield_polls: the number of CQ reads without an event after which the
- * reader yields its CPU; 0: never
+ * Reads yield_polls: the number of consecutive CQ reads without a local event
+ * after which the reader yields its CPU; 0: never
  */
 static void duo_param_read_yield(const struct duo_param *param)
 {

@@ -148,8 +148,8 @@ static bool duo_hook_wanted(void)
 }
 
 /*
- * Returns the hook; NULL: not wanted. libfabric treats a provider as a hook if
- * its getinfo is NULL.
+ * Returns the hook; NULL: it is not wanted, or does not support this version of
+ * libfabric. libfabric treats a provider as a hook if its getinfo is NULL.
  */
 struct fi_provider *fi_prov_ini(void)
 {

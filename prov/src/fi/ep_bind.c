@@ -236,9 +236,9 @@ static bool duo_cq_waits(const struct duo_cq *cq)
 }
 
 /*
- * True if fi_enable() must make the core used. ofi_duo then posts deferred
- * receives to the core and polls it, which it does not do while the core is
- * unused. The core must be used for any of these reasons:
+ * True if fi_enable() must end the unused state of the core. While the core is
+ * unused, ofi_duo neither polls it nor posts deferred receives to it. The state
+ * must end for any of these reasons:
  * - The endpoint has no local side, so the core carries all its messages.
  * - The core may execute RMA and atomics, which need no receive.
  * - A message over the core may have to wake a thread that sleeps on a CQ.
@@ -264,7 +264,10 @@ int duo_ep_enable(struct duo_ep *ep)
 	ret = duo_ep_check_cqs(ep);
 	if (!ret)
 		ret = duo_ep_add_cq(ep);
-	/* first: after an error, the application may call fi_enable() again */
+	/*
+	 * Must precede duo_core_enable(): if duo_av_add_ep() fails, the core's
+	 * endpoint is not enabled yet, so fi_enable() can be called again.
+	 */
 	if (!ret)
 		ret = duo_av_add_ep(ep);
 	if (!ret)

@@ -230,8 +230,8 @@ static bool duo_info_left(const struct fi_info *info, const char *why)
 }
 
 /*
- * Implements duo_info_kept(). `ours` is a copy of `info`, which this function
- * restricts to the features of ofi_duo.
+ * Implements duo_info_kept(). `ours` is a copy of `info`. This function
+ * restricts the copy to the features of ofi_duo.
  */
 static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
 {
@@ -283,8 +283,9 @@ static const struct fi_info duo_info_limits = {
 };
 
 /*
- * Fields that duo_hints_supported() compares. If the hints request neither
- * FI_MSG nor FI_TAGGED, it compares only the first field.
+ * Fields that duo_hints_supported() compares. If the hints request capabilities
+ * of the core, but neither FI_MSG nor FI_TAGGED, it compares only the first
+ * field.
  */
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
@@ -375,7 +376,7 @@ static bool duo_info_near_keeps(const struct fi_info *info)
  * Removes orders between messages and RMA that would slow down the local path
  * or disable it, and that the hints do not request: docs/objects.md, "Orders".
  * If duo_info_near_keeps() is true and the hints request no order at all,
- * removes none.
+ * removes none. If duo_info_near_keeps() is false, also removes FI_FENCE.
  */
 static void duo_info_drop_order(struct fi_info *info,
 				const struct fi_info *hints)
@@ -417,7 +418,8 @@ static const struct duo_hint duo_info_fields[] = {
 /*
  * True if an info from duo_info_restrict() satisfies the hints. Changes the
  * info:
- * - Removes FI_HMEM and bits of msg_order that the hints do not request.
+ * - Removes FI_HMEM, and orders for which duo_info_drop_order() has the rules,
+ *   if the hints do not request them.
  * - Copies AV type and threading level from the hints, because ofi_duo supports
  *   all types and levels.
  */

@@ -167,7 +167,10 @@ static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
 	return first;
 }
 
-/* Returns the oldest domain that fits the info and has its mr_mode, or NULL. */
+/*
+ * Returns the oldest domain that fits the info and has the info's mr_mode.
+ * NULL: there is none.
+ */
 static struct duo_domain *
 duo_opened_first_domain(const struct duo_fabric *fabric,
 			const struct fi_info *info)

@@ -109,10 +109,10 @@ static int duo_ep_permit_cuda(struct duo_ep *ep, const void *optval,
 }
 
 /*
- * Sets the option optname, one of those for which DUO_OPT_IN_ORDER() is true.
- * It demands that the bytes of each block of 128 bytes arrive in order. If its
- * value is true, the endpoint gets no local side, because near may copy bytes
- * in any order.
+ * Sets the option optname, for which DUO_OPT_IN_ORDER() must be true. If the
+ * value of this option is true, the bytes of each block of 128 bytes must
+ * arrive in order. The endpoint then gets no local side, because near may copy
+ * bytes in any order.
  */
 static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 			       const void *optval, size_t optlen)
