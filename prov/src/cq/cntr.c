@@ -353,7 +353,7 @@ int duo_cntr_open(struct fid_domain *domain_fid, struct fi_cntr_attr *attr,
  * Binds the core's counter to the core's endpoint. If the endpoint can receive
  * messages, the core's counter does not count receives: ofi_duo recalls some
  * receives from the core by fi_cancel(), and the core would count each of them
- * as an error. The endpoint's own counts replace these: duo_cntr_bind_sum().
+ * as an error. The endpoint counts its receives itself: duo_cntr_bind_sum().
  */
 static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 {

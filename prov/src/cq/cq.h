@@ -148,11 +148,11 @@ int duo_cq_control(struct fid *fid, int command, void *arg);
 int duo_trywait(struct fid_fabric *fabric_fid, struct fid **fids, int count);
 /*
  * Posts all deferred receives to the core: while a thread sleeps, it does not
- * poll, so no poll posts them. Returns 0; or -FI_EAGAIN, and the thread must
- * poll instead of sleeping, because
- * - the core has no space for all these receives
- * - the unused space of a multi-receive buffer is not posted yet, and the next
- *   poll must post it
+ * poll, so no poll posts them. Returns 0. -FI_EAGAIN: the thread must poll
+ * instead of sleeping, for one of these reasons:
+ * - The core has no space for all these receives.
+ * - The unused space of a multi-receive buffer is not posted yet, and the next
+ *   poll must post it.
  */
 int duo_cq_before_sleep(struct duo_cq *cq);
 

@@ -167,9 +167,9 @@ static bool duo_cq_due(struct duo_cq *cq)
 /*
  * Prepares a sleep, either in a blocking read or of the application after
  * fi_trywait(): docs/completions.md, "Sleeping". Returns 0 or an error.
- * -FI_EAGAIN: the thread must not sleep, but read the CQ. After an error, the
- * wait object is still readable, so that other threads that sleep on it wake,
- * and read the entries that this thread leaves in the CQ.
+ * -FI_EAGAIN: the thread must not sleep, but read the CQ. If the wait object
+ * was readable, it is also readable after an error. Other threads that sleep on
+ * it then wake, and read the entries that this thread leaves in the CQ.
  */
 static int duo_cq_fall_asleep(struct duo_cq *cq)
 {

@@ -19,7 +19,7 @@ struct duo_blocking {
 	/* time from `start` to the last duo_blocking_over(), ns */
 	uint64_t waited;
 	int timeout;		/* ms; negative: no timeout */
-	/* attempts to sleep in a row that have failed with -FI_EAGAIN */
+	/* consecutive attempts to sleep that have failed with -FI_EAGAIN */
 	int tries;
 };
 
