@@ -91,9 +91,10 @@ static bool duo_arrival_changed(const struct duo_rx *rx, fi_addr_t gone)
 }
 
 /*
- * Inserts the messages at the head of ep->rx.unresolved. If this list already
- * has messages of one of their senders, these have arrived later: a message is
- * matched or becomes unexpected only while the list has no earlier message.
+ * Inserts the messages at the head of ep->rx.unresolved. This keeps the order
+ * of the messages of each sender: a message is matched or becomes unexpected
+ * only while this list has no earlier message. So messages of the same sender
+ * that are already in the list have arrived after the inserted ones.
  */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone)
 {

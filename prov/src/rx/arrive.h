@@ -73,8 +73,8 @@ int duo_arrival_queue(struct fi_peer_rx_entry *entry);
 void duo_arrival_unlink(struct duo_rx *rx);
 /*
  * Starts to receive the waiting message msg into the buffers of rx. rx must be
- * in no queue. Copies the receive from rx to msg, because the local transport
- * continues with the entry msg, and frees rx. False: there was no memory. The
+ * in no queue. Copies the receive from rx to msg and frees rx, because the
+ * local transport continues with the entry msg. False: there was no memory. The
  * receive has then ended with FI_ENOMEM, and msg still waits.
  */
 bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
@@ -88,13 +88,14 @@ bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
 void duo_arrival_resolve(struct duo_ep *ep);
 /*
  * Implements duo_up.known(). Takes messages out of the unexpected queue and
- * makes them unresolved again, so that the next duo_arrival_resolve() matches
- * them with the fi_addr that the sender has now. These messages are
+ * makes them unresolved. The next duo_arrival_resolve() then looks up the
+ * current fi_addr of each sender, and matches the messages with the posted
+ * receives. These messages are
  * - those with a sender that had no fi_addr, but has one now
  * - those with the sender `gone`, an fi_addr that the application has removed
  *   from the AV (FI_ADDR_UNSPEC: none); another process may get this fi_addr
- * Also unblocks all blocked receives, because the source of a buffer may be a
- * confirmed source now.
+ * Also unblocks all blocked receives, because the source that a multi-receive
+ * buffer names may be a confirmed source now.
  */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 

@@ -119,8 +119,8 @@ static struct duo_rx *duo_multi_sub(struct duo_rx *owner, void *buf,
 /*
  * Shortens the remainder rx to a message of len bytes. Returns the next
  * remainder, which has the space behind the message, and is in no queue. If too
- * little space is left, or no receive entry is free, closes the buffer and
- * returns NULL. NULL: the buffer is closed.
+ * little space is left, or no receive entry is free, closes the buffer. NULL:
+ * the buffer is closed.
  */
 static struct duo_rx *duo_multi_cut(struct duo_rx *rx, size_t len)
 {
@@ -219,9 +219,8 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size)
 
 /*
  * Posts the remainder rx to the core. Defers rx instead if the core must first
- * get an earlier receive: duo_lazy_readmit() may have deferred this receive, or
- * it may be a buffer that blocks rx. If the core rejects rx, closes the buffer
- * and frees rx.
+ * get an earlier receive: one that duo_lazy_readmit() has deferred, or a buffer
+ * that blocks rx. If the core rejects rx, closes the buffer and frees rx.
  */
 static void duo_multi_to_core(struct duo_rx *rx)
 {

@@ -20,7 +20,7 @@
 struct duo_recv;
 
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
-/* Cancels the buffer of rx, its posted or ready remainder. Returns 0. */
+/* Cancels the buffer that has the posted or ready remainder rx. Returns 0. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);
 /*
  * Cancels the open buffer with this context. The remainder of the buffer must
@@ -31,9 +31,9 @@ ssize_t duo_multi_cancel(struct duo_rx *rx);
 ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
 /*
  * For each ready remainder: starts to receive the unexpected messages that
- * match the remainder, then posts the space that is left to the core. Callbacks
- * of the local transport must not call this function, because they must not
- * start to receive a message.
+ * match the remainder, then posts the space behind these messages to the core.
+ * Callbacks of the local transport must not call this function, because they
+ * must not start to receive a message.
  */
 void duo_multi_resume(struct duo_ep *ep);
 

@@ -153,8 +153,8 @@ DUO_NOINLINE int duo_recv_post_core(struct duo_rx *rx, bool final)
 /*
  * Defers rx: a later poll may post rx to the core. If rx is `final`, does not
  * defer it, because the core could not cancel it. If rx names a source, makes
- * the local transport monitor the process of this source. If rx has no source,
- * makes the core used, because the message may come over the core.
+ * the local transport monitor the process of this source. If rx names none,
+ * ends the unused state of the core, because the message may come over it.
  */
 DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			       fi_addr_t addr, bool final)
@@ -164,7 +164,7 @@ DUO_INLINE void duo_recv_later(struct duo_ep *ep, struct duo_rx *rx,
 			duo_ep_use_core(ep);
 	} else {
 		duo_map_monitor(ep, addr);
-		/* restarts the time after which duo_ep_age() makes it used */
+		/* restarts the time after which duo_ep_age() uses the core */
 		if (duo_cq_core_unused(ep->rx_cq) && !ep->lazy.count)
 			ep->lazy.all_us = 0;
 	}
