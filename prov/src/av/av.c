@@ -69,7 +69,8 @@ void duo_av_del_ep(struct duo_ep *ep)
  * If that call fails (as in ofi_rxd before the first message), stores `bytes`,
  * which the application has passed to fi_av_insert(). If it fails and `bytes`
  * is NULL, as for fi_av_insertsvc(), stores nothing. Also stores nothing if the
- * address is too long to be local. Returns 0 or -FI_ENOMEM.
+ * length of the address is not available, or is too large for a local address.
+ * Returns 0 or -FI_ENOMEM.
  */
 static int duo_av_keep(struct duo_av *av, fi_addr_t addr, const void *bytes)
 {

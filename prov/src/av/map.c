@@ -396,8 +396,9 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 	    reason != FI_DUO_RECORD_UNREADABLE)
 		duo_map_unbind(ep, addr, reason == FI_DUO_EXITED);
 	/*
-	 * If the lookup does not find the exited process any more, operations
-	 * must not fail any longer: the next send chooses the path again.
+	 * While the reason is FI_DUO_EXITED, operations to the address fail. If
+	 * the lookup has found another reason, the next send must choose the
+	 * path again.
 	 */
 	if (reason != FI_DUO_EXITED && ep->map->reason[addr] == FI_DUO_EXITED &&
 	    !ep->core.carries_nothing)

@@ -45,9 +45,10 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
 	/*
-	 * If the core can carry data, the only reason for a missing route is
-	 * FI_DUO_EXITED. The reason has changed since then, because another
-	 * thread has found another process at the address.
+	 * If the core can carry data, an address has no route only while its
+	 * reason is FI_DUO_EXITED. But after the caller found no route, another
+	 * thread has found another process at the address, and has changed the
+	 * reason.
 	 */
 	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
 }
