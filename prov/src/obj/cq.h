@@ -85,7 +85,7 @@ struct duo_cq {
 	 * poll, before a read must call duo_cq_ring_poll()
 	 */
 	uint32_t ring_left;
-	/* of the reads that return entries of `ring`, every n-th polls first */
+	/* n: every n-th of the reads that return `ring` entries polls first */
 	uint32_t ring_every;
 	uint64_t ring_ms;	/* time of the last duo_cq_ring_poll(), ms */
 	/* libfabric's shm writes completions to this CQ: fi_peer(3) */

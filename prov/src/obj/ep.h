@@ -101,7 +101,7 @@ struct duo_ep_lazy {
  */
 struct duo_ep_multi {
 	uint32_t open;	/* number of buffers that further messages can match */
-	/* owner entries of buffers that the application does not have back */
+	/* owner entries of buffers not yet returned to the application */
 	struct duo_rx_list buffers;
 	/*
 	 * remainders that are not posted yet, because unexpected messages match
@@ -177,7 +177,7 @@ struct duo_ep {
 	/* DUO_EP_* bits: calls that take the slow path */
 	uint32_t attention;
 	bool closing;	/* fi_close() is running: no message is matched */
-	/* aligned, so that stats.path[] (for all messages) is one cache line */
+	/* aligned: stats.path[], which each message updates, is a cache line */
 	struct fi_duo_stats stats __attribute__((aligned(DUO_LINE)));
 	size_t inject_size;		/* bytes */
 	size_t max_msg_size;		/* bytes */
@@ -206,8 +206,8 @@ struct duo_ep {
 	LIST_ENTRY(duo_ep) av_link;	/* in av->eps, if route is not NULL */
 	/* used by cq/: */
 	/*
-	 * hidden CQ: tx_cq or rx_cq, or both, if the application has bound
-	 * none; drops all entries; NULL: the application has bound both
+	 * hidden CQ, which drops all entries. It is tx_cq or rx_cq, or both, if
+	 * the application has not bound these; NULL: there is no hidden CQ
 	 */
 	struct duo_cq *own_cq;
 	LIST_HEAD(, duo_cntr_bind) cntrs; /* bindings of counters, see cntr.h */

@@ -3,7 +3,7 @@
 
 /*
  * Functions of higher layers that lower layers call; fi/ops.c has the table.
- * Each comment begins with the folder of the calling layer. Lock: that of the
+ * Each comment names the folder of the calling layer. Lock: that of the
  * endpoint's or CQ's group.
  */
 #ifndef DUO_UP_H
@@ -19,7 +19,7 @@ struct duo_rx;
 
 struct duo_up {
 	/*
-	 * av/: called after ofi_duo has found the fi_addr of a peer, or after
+	 * av/ calls it after ofi_duo has found the fi_addr of a peer, or after
 	 * the application has removed the fi_addr `gone` (FI_ADDR_UNSPEC:
 	 * none). The source of a waiting message may then have changed: a
 	 * sender without a fi_addr may have one now, and another peer may get
@@ -30,33 +30,37 @@ struct duo_up {
 	 */
 	void (*known)(struct duo_ep *ep, fi_addr_t gone);
 	/*
-	 * av/: called after the process at addr has exited, was replaced or
+	 * av/ calls it after the process at addr has exited, was replaced or
 	 * cannot be reached. Makes the core get the posted receives that name
 	 * addr, because the next process at addr may send over the core.
 	 */
 	void (*moved)(struct duo_ep *ep, fi_addr_t addr);
 	/*
-	 * core/: true if rx must not be posted to the core yet, because an
-	 * earlier multi-receive buffer or blocked receive must come first
+	 * core/ calls it. True if rx must not be posted to the core yet,
+	 * because an earlier multi-receive buffer or blocked receive must come
+	 * first.
 	 */
 	bool (*blocked)(const struct duo_rx *rx);
 	/*
-	 * core/: completes rx, a sub-receive (the receive of one part of a
-	 * multi-receive buffer) that the core has filled
+	 * core/ calls it. Completes rx, a sub-receive (the receive of one part
+	 * of a multi-receive buffer) that the core has filled.
 	 */
 	void (*done)(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		     fi_addr_t src);
-	/* core/: ends rx, a sub-receive, with an error that the core reports */
+	/*
+	 * core/ calls it. Ends rx, a sub-receive, with an error that the core
+	 * reports.
+	 */
 	void (*failed)(struct duo_rx *rx, const struct fi_cq_err_entry *entry);
 	/*
-	 * core/: ends rx, which is in no queue, with the error err > 0 with
-	 * which the core has rejected rx
+	 * core/ calls it. Ends rx, which is in no queue, with err > 0: the
+	 * error with which the core has rejected rx.
 	 */
 	void (*rejected)(struct duo_rx *rx, int err);
-	/* rx/: polls both paths by duo_cq_progress() */
+	/* rx/ calls it. Polls the CQ by duo_cq_progress(). */
 	void (*progress)(struct duo_cq *cq);
 	/*
-	 * obj/: called after ep has joined a group. Selects the tables of
+	 * obj/ calls it after ep has joined a group. Selects the tables of
 	 * functions by which the application calls ep: there is one for each
 	 * mode of the group's lock (enum duo_lock_mode).
 	 */
