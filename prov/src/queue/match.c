@@ -174,8 +174,8 @@ void duo_match_unqueue(struct duo_match *match, struct duo_rx *rx)
 
 /*
  * Searches a list that is linked by key_link for the first receive that matches
- * a message with this source and tag. If *best is NULL, or a later receive,
- * stores the receive found in *best.
+ * a message with this source and tag. If *best is NULL or later than this
+ * receive, stores this receive in *best.
  */
 static void duo_match_earlier(const struct duo_rx_list *list, fi_addr_t addr,
 			      uint64_t tag, struct duo_rx **best)

@@ -12,8 +12,8 @@
  * index is turned off. If there is no memory for an index, searches are linear.
  *
  * The hash function ignores the tag bits of `mask`. If a receive ignores other
- * tag bits, duo_match_learn() adds these bits to `mask`, as long as `mask` then
- * has at most 16 bits. Otherwise the receive is *wild*: it joins the list
+ * tag bits, duo_match_learn() adds these bits to `mask`, but only if `mask`
+ * then has at most 16 bits. Otherwise the receive is *wild*: it joins the list
  * `wild`, and each search of the posted queue reads this list, too. The search
  * for a message that matches a wild receive reads the whole unexpected queue.
  */
@@ -38,7 +38,7 @@ struct duo_match {
 	uint64_t mask;		/* tag bits that the hash function ignores */
 	struct duo_index by_want;	/* posted receives, by source and tag */
 	struct duo_rx_list unexp;
-	/* posted receives that ignore bits not in `mask` */
+	/* wild receives: they ignore tag bits that the hash function uses */
 	struct duo_rx_list wild;
 	struct duo_index by_source; /* unexpected messages, by source and tag */
 	struct duo_index by_tag;	/* unexpected messages, by tag alone */

@@ -167,7 +167,7 @@ static int duo_rx_pool_map(struct duo_rx_pool *pool)
 	return 0;
 }
 
-/* Adds an entry that was never used to the free list. */
+/* Adds rx to the free list. rx must be an entry that was never used. */
 static void duo_rx_pool_add(struct duo_rx_pool *pool, struct duo_rx *rx)
 {
 	rx->ep = pool->ep;

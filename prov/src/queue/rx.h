@@ -180,14 +180,14 @@ struct duo_rx {
 		/* receive: its addr, tag and ignore (below) as one struct */
 		struct duo_want want;
 		struct {
-			/* source that the receive names, or of the message */
+			/* receive: source that it names; message: its source */
 			fi_addr_t addr;
-			uint64_t tag;	/* of the receive or of the message */
+			uint64_t tag;	/* tag of the receive or message */
 			union {
 				uint64_t ignore;
 				/* matched receive: valid if `bounced` */
 				void *bounce;
-				/* fetch of the message: near/fetch.c */
+				/* message: its fetch, transport/near/fetch.c */
 				struct near_rx_op *fetch;
 			};
 		};
@@ -253,7 +253,7 @@ struct duo_rx_pool {
 	SLIST_HEAD(, duo_rx) free;
 	uint32_t live;		/* number of entries in use */
 	uint32_t capacity;	/* number of entries in all ranges */
-	/* first entry of the last range that was never used; `end`: none */
+	/* first never used entry, in the last range; `end`: none */
 	struct duo_rx *next;
 	struct duo_rx *end;	/* end of the last range */
 	struct duo_ep *ep;	/* endpoint that all entries belong to */
