@@ -105,8 +105,8 @@ bool duo_lazy_recall(struct duo_rx *rx)
 	assert(rx->state == DUO_RX_POSTED && rx->on_core);
 	duo_rx_become(rx, DUO_RX_CANCELING);
 	/*
-	 * the entry in the core's CQ has the result, not the return value of
-	 * fi_cancel()
+	 * an entry in the core's CQ reports whether the core has canceled rx;
+	 * the return value of fi_cancel() does not
 	 */
 	fi_cancel(&ep->path_ep[FI_DUO_CORE]->fid, &rx->core_ctx);
 	while (rx->state == DUO_RX_CANCELING && duo_cq_poll_core(ep->rx_cq))

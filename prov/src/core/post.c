@@ -226,8 +226,8 @@ static void duo_ep_flushed(struct duo_ep *ep, uint64_t now, int ret)
  * Posts deferred receives of ep during local traffic, so that no message waits
  * at the core without end: docs/matching.md, "Aging".
  * - After each interval of defer_us, posts the oldest receive.
- * - If n receives are deferred, and not all have been posted for n intervals,
- *   posts all of them.
+ * - If n receives are deferred, and ofi_duo last posted all deferred receives
+ *   at least n intervals ago, posts all of them.
  * - After a post, polls the core at once. Otherwise local messages might match
  *   the posted receives first, and cause recalls.
  * - While the core is unused, posts nothing. After DUO_UNUSED_US, makes the

@@ -35,9 +35,9 @@ static void duo_rx_unpost(struct duo_rx *rx)
 /*
  * Makes rx a retired entry: the receive has ended, but the entry is not reused
  * yet. The reason is that efa and ofi_rxm report a truncated receive of several
- * packets twice. In the second report, ofi_duo must not take the entry for that
- * of another receive. If the endpoint has more than DUO_RETIRED_MAX retired
- * entries, frees the oldest of them.
+ * packets twice. At the second report, the entry must not belong to another
+ * receive. If the endpoint has more than DUO_RETIRED_MAX retired entries, frees
+ * the oldest of them.
  */
 static void duo_rx_retire(struct duo_rx *rx)
 {
