@@ -144,7 +144,7 @@ static bool duo_none_set_mr(struct fi_info *info,
 	info->domain_attr->domain = hints->domain;
 	info->domain_attr->mr_mode = duo_none_domain_mr(hints->domain);
 	return !(info->domain_attr->mr_mode & ~mode) ||
-	       duo_hint_reject("mr_mode, less than the domain's,",
+	       duo_hint_reject("mr_mode, without a bit of the domain's,",
 			       hints->mr_mode);
 }
 

@@ -137,9 +137,9 @@ static const struct duo_param duo_param_near[] = {
 	  "to access the memory of this process and to debug it, so that "
 	  "near copies large messages directly (default: on)" },
 	{ "gpu_ipc", FI_PARAM_BOOL, &duo_params.gpu_ipc, NULL,
-	  "Map CUDA memory of local peers, by CUDA's IPC or by descriptors, so "
-	  "that a GPU copies RMA and messages directly between GPUs, and "
-	  "between a GPU and pinned host memory (default: on)" },
+	  "Map CUDA memory of local peers, by CUDA's IPC or by file "
+	  "descriptors, so that a GPU copies RMA and messages directly between "
+	  "GPUs, and between a GPU and pinned host memory (default: on)" },
 	{ "yield_polls", FI_PARAM_SIZE_T, NULL,
 	  duo_param_read_yield,
 	  "Consecutive completion queue reads without a local event after "

@@ -67,9 +67,10 @@ static const struct duo_param duo_param_table[] = {
 	  "messages, during local traffic (1 to 1000000, default: 64)" },
 	{ "wait_poll_us", FI_PARAM_SIZE_T, &duo_params.wait_poll_us,
 	  duo_param_read_positive,
-	  "Time after which the descriptor of a counter, or of a completion "
-	  "queue that libfabric's shm or the core provider cannot signal, "
-	  "becomes readable, in microseconds (1 to 1000000, default: 500)" },
+	  "Time after which the file descriptor of a counter, or of a "
+	  "completion queue that libfabric's shm or the core provider cannot "
+	  "signal, becomes readable, in microseconds (1 to 1000000, default: "
+	  "500)" },
 };
 
 struct fi_provider *duo_entry_core(void)

@@ -97,7 +97,7 @@ static const char *duo_local_remedy(int ret)
 		       "lock: continue or end it (lsof)";
 	case FI_EADDRINUSE:
 		return "A live process has this address, or the file is not a "
-		       "record: then remove it";
+		       "record. In the second case, remove it";
 	case FI_EMFILE:
 	case ENFILE:
 		return "Raise the limit of open files (ulimit -n)";
@@ -105,7 +105,7 @@ static const char *duo_local_remedy(int ret)
 		return "Raise the limit of address space (ulimit -v)";
 	case EUSERS:
 		return "This user has opened 250 endpoints over shm on this "
-		       "host since there was none: use near";
+		       "host; closed ones count until all are closed: use near";
 	case EFBIG:
 		return "Raise the file size limit (ulimit -f)";
 	case FI_ENOSYS:

@@ -198,7 +198,8 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 			info->domain_attr->threading = domain->threading;
 		if (!duo_opened_is_domain(domain, info)) {
 			DUO_INFO(CORE, "no info returned: domain %p in the "
-				 "hints lacks attributes that they request\n",
+				 "hints lacks attributes that the hints "
+				 "request\n",
 				 (const void *) domain);
 			return false;
 		}

@@ -122,8 +122,8 @@ static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 	int ret;
 
 	if (wanted && ep->path_ep[FI_DUO_LOCAL]) {
-		DUO_WARN(EP_CTRL, "ep %p: set the option for blocks of 128 "
-			 "bytes in order before fi_enable\n", (void *) ep);
+		DUO_WARN(EP_CTRL, "ep %p: FI_OPT_EFA_..._IN_ORDER_ALIGNED_128_"
+			 "BYTES must be set before fi_enable\n", (void *) ep);
 		return -FI_EOPBADSTATE;
 	}
 	ret = fi_setopt(&ep->path_ep[FI_DUO_CORE]->fid, FI_OPT_ENDPOINT,
@@ -131,8 +131,8 @@ static int duo_ep_set_in_order(struct duo_ep *ep, int optname,
 	if (ret || !wanted)
 		return ret;
 	ep->opts.in_order = true;
-	DUO_INFO(EP_CTRL, "ep %p: blocks of 128 bytes are to be in order; the "
-		 "core carries all messages\n", (void *) ep);
+	DUO_INFO(EP_CTRL, "ep %p: FI_OPT_EFA_..._IN_ORDER_ALIGNED_128_BYTES is "
+		 "true; the core carries all messages\n", (void *) ep);
 	return 0;
 }
 

@@ -121,11 +121,11 @@ static const char *duo_device_path_str(enum near_device_path path)
 {
 	static const char *const text[NEAR_DEVICE_PATHS] = {
 		[NEAR_DEVICE_MAPPED] = "mapped by CUDA IPC",
-		[NEAR_DEVICE_SHARED] = "mapped by a descriptor",
+		[NEAR_DEVICE_SHARED] = "mapped by a file descriptor",
 		[NEAR_DEVICE_LENT] = "copied by the peer's GPU",
 		[NEAR_DEVICE_HOST] =
-			"host memory: one end is host memory, of the peer or "
-			"not pinned",
+			"host memory: one end is the peer's host memory, or "
+			"host memory of this process that is not pinned",
 		[NEAR_DEVICE_OFF] =
 			"host memory: GPU_IPC is off, or the memory is not "
 			"CUDA's",
@@ -136,7 +136,8 @@ static const char *duo_device_path_str(enum near_device_path path)
 		[NEAR_DEVICE_FAILED] =
 			"host memory: CUDA cannot map the peer's memory",
 		[NEAR_DEVICE_WAITS] =
-			"host memory: until the peer sends a descriptor",
+			"host memory: the peer's file descriptor has not "
+			"arrived yet",
 		[NEAR_DEVICE_MEMORY] =
 			"host memory: no memory to map the peer's memory",
 		[NEAR_DEVICE_LIMIT] = "host memory: too many allocations",
