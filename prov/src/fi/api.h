@@ -26,6 +26,13 @@ struct duo_ep;
 struct duo_fabric;
 
 /* info.c: translates between infos of ofi_duo and infos of the core */
+/* True if prov_name names a core and ofi_duo, such as "tcp;ofi_duo". */
+bool duo_core_named(const char *prov_name);
+/*
+ * Returns the core's part of a provider name: "tcp;ofi_rxm" for
+ * "tcp;ofi_rxm;ofi_duo". The caller must free the result. NULL: no core, or no
+ * memory.
+ */
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 bool duo_info_restrict(struct fi_info *info);

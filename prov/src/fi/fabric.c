@@ -173,20 +173,18 @@ int duo_fabric_open(struct fi_fabric_attr *attr, struct fid_fabric **fabric_fid,
 		    void *context)
 {
 	struct duo_fabric *fabric;
-	char *core_name;
 	int ret;
 
-	if (duo_traits_direct(attr))
-		return duo_fabric_open_direct(attr, fabric_fid, context);
-	core_name = duo_params.core ? strdup(duo_params.core) :
-				      duo_core_name(attr->prov_name);
-	if (!core_name) {
+	if (!duo_params.core && !duo_core_named(attr->prov_name)) {
 		DUO_WARN(FABRIC, "provider name %s does not name a core "
 			 "provider; use \"<core>;ofi_duo\"\n",
 			 attr->prov_name ? attr->prov_name : "(none)");
 		return -FI_EINVAL;
 	}
-	fabric = duo_fabric_alloc(core_name);
+	if (duo_traits_direct(attr))
+		return duo_fabric_open_direct(attr, fabric_fid, context);
+	fabric = duo_fabric_alloc(duo_params.core ? strdup(duo_params.core) :
+				  duo_core_name(attr->prov_name));
 	if (!fabric)
 		return -FI_ENOMEM;
 	fabric->name = attr->name ? strdup(attr->name) : NULL;

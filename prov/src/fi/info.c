@@ -38,20 +38,28 @@
 #define DUO_SUFFIX ";" DUO_NAME
 
 /*
- * Returns the core's part of a provider name: "tcp;ofi_rxm" for
- * "tcp;ofi_rxm;ofi_duo". The caller must free the result. NULL: no core, or no
- * memory.
+ * Returns the length of the core's part of a provider name: 11 for
+ * "tcp;ofi_rxm;ofi_duo". 0: prov_name is NULL or does not name a core.
  */
+static size_t duo_core_len(const char *prov_name)
+{
+	size_t len = prov_name ? strlen(prov_name) : 0;
+	size_t tail = strlen(DUO_SUFFIX);
+
+	return len > tail && !strcasecmp(prov_name + len - tail, DUO_SUFFIX) ?
+	       len - tail : 0;
+}
+
+bool duo_core_named(const char *prov_name)
+{
+	return duo_core_len(prov_name);
+}
+
 char *duo_core_name(const char *prov_name)
 {
-	size_t len, tail = strlen(DUO_SUFFIX);
+	size_t len = duo_core_len(prov_name);
 
-	if (!prov_name)
-		return NULL;
-	len = strlen(prov_name);
-	if (len <= tail || strcasecmp(prov_name + len - tail, DUO_SUFFIX))
-		return NULL;
-	return strndup(prov_name, len - tail);
+	return len ? strndup(prov_name, len) : NULL;
 }
 
 bool duo_info_prefix(const struct fi_info *info)

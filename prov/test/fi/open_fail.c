@@ -150,6 +150,43 @@ UNIT_TEST(invalid_arguments_fail)
 	fixture_close();
 }
 
+static bool no_memory;	/* strndup() fails */
+
+char *strndup(const char *text, size_t len)
+{
+	char *copy = no_memory ? NULL : calloc(1, len + 1);
+
+	return copy ? memcpy(copy, text, strnlen(text, len)) : NULL;
+}
+
+static const struct {
+	const char *prov_name, *name;
+	bool no_memory;
+	int ret;
+} fabric_cases[] = {
+	{ NULL, NULL, false, -FI_EINVAL },
+	{ "tcp", NULL, false, -FI_EINVAL },
+	{ ";ofi_duo", NULL, false, -FI_EINVAL },
+	{ "efa", "efa-direct", false, -FI_EINVAL },
+	{ "tcp;ofi_duo", NULL, true, -FI_ENOMEM },
+	{ "efa;ofi_duo", "efa-direct", true, -FI_ENOMEM },
+};
+
+UNIT_LOOP(failed_fabric_returns_its_cause, 0, ARRAY_SIZE(fabric_cases))
+{
+	struct fi_fabric_attr attr = {
+		.prov_name = (char *) fabric_cases[_i].prov_name,
+		.name = (char *) fabric_cases[_i].name,
+	};
+	struct fid_fabric *fabric;
+	int ret;
+
+	no_memory = fabric_cases[_i].no_memory;
+	ret = duo_fabric_open(&attr, &fabric, NULL);
+	no_memory = false;
+	ck_assert_int_eq(ret, fabric_cases[_i].ret);
+}
+
 static void *enable(void *ep_fid)
 {
 	return (void *) (intptr_t) fi_enable(ep_fid);
