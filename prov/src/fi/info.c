@@ -288,15 +288,21 @@ static const struct fi_info duo_info_limits = {
 	.rx_attr = &(struct fi_rx_attr) {
 		.caps = DUO_RX_CAPS, .msg_order = DUO_ORDER,
 	},
+	.domain_attr = &(struct fi_domain_attr) {
+		.threading = FI_THREAD_ENDPOINT, .av_type = FI_AV_TABLE,
+	},
 };
 
 /*
  * Fields that duo_hints_supported() compares. If the hints request capabilities
  * of the core, but neither FI_MSG nor FI_TAGGED, it compares only the first
- * field.
+ * DUO_HINTS_ALWAYS fields. The other fields are then limited by the core only.
  */
+#define DUO_HINTS_ALWAYS 3
 static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_INFO(true, caps),
+	DUO_HINT_MAX(domain_attr, threading),
+	DUO_HINT_MAX(domain_attr, av_type),
 	DUO_HINT_SET(tx_attr, caps),
 	DUO_HINT_SET(tx_attr, msg_order),
 	DUO_HINT_SET(tx_attr, comp_order),
@@ -314,7 +320,7 @@ bool duo_hints_supported(const struct fi_info *hints)
 		return duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	if (hints->caps & ~DUO_OURS && !(hints->caps & DUO_MESSAGES))
 		return duo_hints_within(hints, &duo_info_limits,
-					duo_hint_fields, 1);
+					duo_hint_fields, DUO_HINTS_ALWAYS);
 	if (hints->domain_attr &&
 	    hints->domain_attr->data_progress == FI_PROGRESS_AUTO)
 		return duo_hint_reject("domain_attr->data_progress",

@@ -24,6 +24,8 @@
 #define CNTR_CNT DUO_HINT_MAX(domain_attr, cntr_cnt)
 #define CQ_DATA DUO_HINT_MAX(domain_attr, cq_data_size)
 #define PROGRESS DUO_HINT_MAX(domain_attr, data_progress)
+#define THREADING DUO_HINT_MAX(domain_attr, threading)
+#define AV_TYPE DUO_HINT_MAX(domain_attr, av_type)
 #define STX DUO_HINT_MAX(domain_attr, max_ep_stx_ctx)
 #define SRX DUO_HINT_MAX(domain_attr, max_ep_srx_ctx)
 #define DOMAIN_CAPS DUO_HINT_SET(domain_attr, caps)
@@ -47,6 +49,10 @@ static const struct hint_case hint_cases[] = {
 	{ "collectives alone", CAPS_FIELD, FI_COLLECTIVE, false },
 	{ "progress: manual", PROGRESS, FI_PROGRESS_MANUAL, true },
 	{ "progress: automatic", PROGRESS, FI_PROGRESS_AUTO, false },
+	{ "threading", THREADING, FI_THREAD_ENDPOINT, true },
+	{ "unknown threading", THREADING, FI_THREAD_ENDPOINT + 1, false },
+	{ "AV type", AV_TYPE, FI_AV_TABLE, true },
+	{ "unknown AV type", AV_TYPE, FI_AV_TABLE + 1, false },
 	{ "multi-receive", CAPS_FIELD, FI_MSG | FI_MULTI_RECV, true },
 	{ "tagged multi-receive", CAPS_FIELD, FI_TAGGED_MULTI_RECV, false },
 	{ "any type", TYPE_FIELD, FI_EP_UNSPEC, true },
@@ -83,13 +89,19 @@ UNIT_ROUNDS(hints_supported, 0, ARRAY_SIZE(hint_cases))
 		      hint_cases[_i].name);
 }
 
-UNIT_TEST(rma_hints_check_type_and_caps_only)
+UNIT_TEST(rma_hints_check_few_fields)
 {
 	hints->caps = FI_RMA | FI_ATOMIC;
 	hints->tx_attr->msg_order = hints->rx_attr->msg_order = MIXED_ORDER;
 	hints->domain_attr->data_progress = FI_PROGRESS_AUTO;
 	ck_assert(duo_hints_supported(hints));
 	hints->ep_attr->type = FI_EP_MSG;
+	ck_assert(!duo_hints_supported(hints));
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->threading = FI_THREAD_ENDPOINT + 1;
+	ck_assert(!duo_hints_supported(hints));
+	hints->domain_attr->threading = FI_THREAD_SAFE;
+	hints->domain_attr->av_type = FI_AV_TABLE + 1;
 	ck_assert(!duo_hints_supported(hints));
 }
 
