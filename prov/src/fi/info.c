@@ -434,6 +434,7 @@ static const struct duo_hint duo_info_fields[] = {
  * info:
  * - Removes FI_HMEM, and orders for which duo_info_drop_order() has the rules,
  *   if the hints do not request them.
+ * - Adds bits that the hints request, and that only the core's info lacks.
  * - Copies AV type and threading level from the hints, because ofi_duo supports
  *   all types and levels.
  */
@@ -448,12 +449,19 @@ bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	     hints->rx_attr->caps & FI_MULTI_RECV & ~info->caps))
 		return false;
 	/*
-	 * the core's op_flags lack FI_MULTI_RECV, because ofi_duo implements it
-	 * without the core
+	 * The core's info lacks these bits, because ofi_duo does not request
+	 * FI_LOCAL_COMM and FI_MULTI_RECV from the core, and the core of the
+	 * provider near does not set FI_REMOTE_COMM here.
 	 */
-	if (hints->rx_attr)
+	if (hints->tx_attr)
+		info->tx_attr->caps |= hints->tx_attr->caps & info->caps &
+				       DUO_COMM;
+	if (hints->rx_attr) {
+		info->rx_attr->caps |= hints->rx_attr->caps & info->caps &
+				       DUO_COMM;
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
+	}
 	if (hints->domain_attr &&
 	    hints->domain_attr->av_type != FI_AV_UNSPEC)
 		info->domain_attr->av_type = hints->domain_attr->av_type;

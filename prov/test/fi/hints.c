@@ -157,9 +157,7 @@ UNIT_ROUNDS(satisfies, 0, ARRAY_SIZE(taken_cases))
 		      "%s", taken_cases[_i].name);
 }
 
-/*
- * The returned info has the AV type of the hints, whatever the core's info has.
- */
+/* The returned info has the AV type of the hints, not that of the core. */
 UNIT_TEST(info_has_av_type_of_hints)
 {
 	info->domain_attr->av_type = FI_AV_TABLE;
@@ -184,6 +182,22 @@ UNIT_TEST(info_has_threading_of_hints)
 	hints->domain_attr->threading = FI_THREAD_UNSPEC;
 	ck_assert(duo_info_satisfies(info, hints));
 	ck_assert_int_eq(info->domain_attr->threading, FI_THREAD_DOMAIN);
+}
+
+/*
+ * If the hints have these capabilities in tx_attr and rx_attr, the info has
+ * them there, too, even if the core's info lacks them.
+ */
+UNIT_LOOP(info_has_communication_of_hints, 0, 2)
+{
+	const uint64_t comm = _i ? FI_REMOTE_COMM : FI_LOCAL_COMM;
+
+	info->tx_attr->caps = info->rx_attr->caps = FI_MSG;
+	ck_assert(duo_info_restrict(info));
+	hints->tx_attr->caps = hints->rx_attr->caps = FI_MSG | comm;
+	ck_assert(duo_info_satisfies(info, hints));
+	ck_assert_uint_eq(info->tx_attr->caps, FI_MSG | comm);
+	ck_assert_uint_eq(info->rx_attr->caps & ~FI_MULTI_RECV, FI_MSG | comm);
 }
 
 UNIT_TEST(multi_receive_needs_untagged_messages)
