@@ -244,8 +244,8 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	struct duo_ep *ep;
 	int ret = -FI_ENOMEM;
 
-	if (!info || !info->ep_attr || !info->tx_attr || !info->rx_attr ||
-	    info->ep_attr->type != FI_EP_RDM)
+	if (!info || !info->domain_attr || !info->ep_attr || !info->tx_attr ||
+	    !info->rx_attr || info->ep_attr->type != FI_EP_RDM)
 		return -FI_EINVAL;
 	if (info->ep_attr->tx_ctx_cnt > 1 || info->ep_attr->rx_ctx_cnt > 1) {
 		DUO_WARN(EP_CTRL, "cannot open an endpoint with %zu transmit "

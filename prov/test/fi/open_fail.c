@@ -150,6 +150,34 @@ UNIT_TEST(invalid_arguments_fail)
 	fixture_close();
 }
 
+static const struct {
+	const char *name;
+	size_t at;	/* offset in fi_info of the pointer to the attributes */
+} attr_cases[] = {
+	{ "domain", offsetof(struct fi_info, domain_attr) },
+	{ "endpoint", offsetof(struct fi_info, ep_attr) },
+	{ "transmit", offsetof(struct fi_info, tx_attr) },
+	{ "receive", offsetof(struct fi_info, rx_attr) },
+};
+
+UNIT_LOOP(endpoint_needs_all_attributes, 0, ARRAY_SIZE(attr_cases))
+{
+	static const struct fixture_attr rma = { .onesided = true };
+	struct fi_info *info = fixture_info(&rma);
+	void **at = (void **) ((char *) info + attr_cases[_i].at);
+	void *attr = *at;
+	struct fid_ep *ep;
+	int ret;
+
+	fixture_start(&rma);
+	*at = NULL;
+	ret = fi_endpoint(fx.domain, info, &ep, NULL);
+	ck_assert_msg(ret == -FI_EINVAL, "%s: %d", attr_cases[_i].name, ret);
+	*at = attr;
+	fi_freeinfo(info);
+	fixture_close();
+}
+
 static bool no_memory;	/* strndup() fails */
 
 char *strndup(const char *text, size_t len)
