@@ -175,7 +175,10 @@ static void near_delegs_change(struct near_rma_peer *at, enum near_deleg from,
 	}
 }
 
-/* Copies a revoked operation and ends it. False: no copy, op is pending. */
+/*
+ * Copies the data of a revoked operation, and ends the operation. False: no
+ * data was copied, and op stays pending.
+ */
 static bool near_deleg_direct(struct near_port *port, struct near_rma_peer *at,
 			      struct near_rma_op *op)
 {

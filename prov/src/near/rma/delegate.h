@@ -53,9 +53,10 @@ static near_inline void near_deleg_add(struct near_port *port,
 		return;
 	}
 	/*
-	 * polls have no other one-sided operation to continue. So the bit is
-	 * not NEAR_WORK_DUE, with which the next poll would continue op: a
-	 * reply ends a read, and a new value of the poll word ends a write.
+	 * The list was empty, so polls have no other one-sided operation to
+	 * continue. op itself only waits: a reply ends a read, and a new value
+	 * of the poll word ends a write. So the bit is NEAR_WORK_WAITS. With
+	 * NEAR_WORK_DUE, the next poll would continue op.
 	 */
 	near_list_append(&port->onesided_work, &at->link);
 	at->working = true;

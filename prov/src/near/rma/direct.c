@@ -106,8 +106,8 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 		.flags = op->args.flags & NEAR_RMA_DATA,
 	};
 	/*
-	 * publishes the slot like a message, which near_tx_consumed() counts,
-	 * because no reply will show that the target has consumed it
+	 * publishes the slot as that of a message, so that near_tx_consumed()
+	 * counts it: no reply will show that the target has consumed it
 	 */
 	near_tx_publish(&op->to->peer->tx, slot,
 			near_word(NEAR_KIND_RMA, 0, 0, 0));

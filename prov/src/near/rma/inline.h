@@ -148,14 +148,14 @@ static near_inline bool near_rma_small(struct near_port *port,
 			  !near_small_allowed(at, args) ||
 			  !near_pool_ready(&port->rma->ops)))
 		return false;
-	/* NULL also while operations are queued, by the gate NEAR_GATE_QUEUE */
+	/* also NULL while operations are queued: NEAR_GATE_QUEUE is closed */
 	slot = near_tx_slot(&peer->tx);
 	if (near_unlikely(!slot))
 		return false;
 	op = near_pool_get(&port->rma->ops);
 	near_small_post(port, peer, op, slot, args,
 			delegated ? NEAR_DELEG_OPEN : NEAR_DELEG_NONE);
-	/* op is filled in after the post, so that the target polls it sooner */
+	/* fills in op after the post, so the target finds the request sooner */
 	op->to = at;
 	near_small_keep(op, args);
 	near_peer_hold(peer);

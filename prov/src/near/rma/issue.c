@@ -140,7 +140,7 @@ static int near_rma_post(struct near_port *port, struct near_rma_op *op)
 {
 	struct near_rma_peer *at = op->to;
 	size_t stop = op->sent + NEAR_STEP;
-	bool expects;	/* the next part adds a reply to those expected */
+	bool expects;	/* the next part raises op->expect and at->expect */
 	int ret;
 
 	do {

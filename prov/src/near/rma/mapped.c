@@ -17,9 +17,9 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 
 /*
  * Starts one copy for each local buffer, from or to the address `at` in the
- * mapping. Returns 0 or the first error; -ENOENT: the device with the mapping's
- * queue can no longer access a buffer, for example because the application has
- * unpinned its host memory.
+ * mapping. Returns 0 or the first error; -ENOENT: the device to which the
+ * mapping's queue belongs can no longer access a local buffer, for example
+ * because the application has unpinned the buffer's host memory.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -131,11 +131,11 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	ret = near_mapped_start(port, op, memory);
 	if (ret && !near_mapped_started(op)) {
 		/*
-		 * No copy was started, so op can be staged. Later operations
-		 * are staged, too, if a copy with device memory has failed.
-		 * They still use the mapping if the local memory is the cause:
-		 * all of it is host memory, or the device can no longer access
-		 * a part of it (-ENOENT).
+		 * No copy was started, so op can be staged. If `failed` is set,
+		 * later operations on the mapping are staged, too. The flag
+		 * stays false if the local memory may be the cause: if all
+		 * local buffers are host memory, or if the device can no longer
+		 * access one of them (-ENOENT).
 		 */
 		mapping->failed = op->args.local.device && ret != -ENOENT;
 		return near_mapped_to_stage(port, op);

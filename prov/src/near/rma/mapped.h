@@ -58,14 +58,14 @@ struct near_mapped {
 	struct near_link mappings;
 	uint32_t count;			/* number of elements of mappings */
 	/*
-	 * generation of the peer's table at the last near_mapped_search() that
-	 * left no mapping of a removed region
+	 * generation of the peer's table at the last near_mapped_search() after
+	 * which no mapping of a removed region remained
 	 */
 	uint64_t searched;
 	/* near_mapping.id of the mappings that near has dropped last */
 	uint64_t dropped[NEAR_DROPPED];
 	uint32_t drops;		/* number of mappings dropped so far */
-	const void *queue;	/* the device queue with all pending copies */
+	const void *queue;	/* device queue that has all pending copies */
 	/* numbers of mapped operations that have begun and ended so far */
 	uint32_t begun, ended;
 	/* pending mapped operations: operation i is at i % NEAR_MAPPED_OPS */
@@ -137,7 +137,10 @@ void near_mapped_shared(struct near_port *port, struct near_peer *peer,
  * become a staged operation.
  */
 int near_mapped_issue(struct near_port *port, struct near_rma_op *op);
-/* Ends mapped operations in order, until a copy of the next one is pending. */
+/*
+ * Ends mapped operations in order. Stops at the first one that has a pending
+ * copy, or that must notify the target while no slot is free.
+ */
 void near_mapped_step(struct near_port *port, struct near_rma_peer *at);
 
 #endif /* NEAR_RMA_MAPPED_H */

@@ -63,8 +63,9 @@ static bool near_mapping_expired(struct near_mapping *mapping)
 }
 
 /*
- * Drops mappings of regions that the peer has removed, if no operation uses the
- * mapping, until near_table.unmapped has NEAR_UNMAPPED elements.
+ * Drops the mappings of regions that the peer has removed. Keeps a mapping that
+ * an operation uses, or that has not expired (near_mapping_expired()). Drops no
+ * more mappings when near_table.unmapped has NEAR_UNMAPPED elements.
  */
 static void near_mapped_search(struct near_mapped *mapped)
 {
@@ -90,8 +91,8 @@ static void near_mapped_search(struct near_mapped *mapped)
 }
 
 /*
- * Drops the mappings of all peers that no operation uses, until
- * near_table.unmapped has NEAR_UNMAPPED elements.
+ * Drops the mappings, of all peers, that no operation uses. Drops no more
+ * mappings when near_table.unmapped has NEAR_UNMAPPED elements.
  */
 static void near_mappings_evict(struct near_table *table)
 {

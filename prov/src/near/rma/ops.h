@@ -142,8 +142,8 @@ bool near_rma_direct_can(struct near_rma_peer *at,
 bool near_atomic_valid(unsigned int op, unsigned int type);
 /*
  * Applies a valid operation to `count` elements at `target`, which must be
- * aligned. Stores the old values in result, unless result is NULL. If op has no
- * operand or no compare operand, ignores this argument.
+ * aligned. Stores the old values in result, unless result is NULL. Ignores the
+ * argument `operand` or `compare` if op has no such operand.
  */
 void near_atomic_apply(unsigned int op, unsigned int type, void *target,
 		       const void *operand, const void *compare, void *result,

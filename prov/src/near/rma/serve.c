@@ -137,9 +137,10 @@ static bool near_rma_serve(struct near_port *port, struct near_rma_peer *at,
 	reply->offset = reply->len = 0;
 	reply->err = near_rma_find_memory(port, req, addr, &memory);
 	/*
-	 * the later parts of a rejected operation are skipped by this id. After
-	 * success it is reset to 0, because a later operation might have the id
-	 * of an operation that was rejected before
+	 * By this id, near_rma_serve_slot() recognizes the later parts of a
+	 * rejected operation, and skips them. After success the id is reset to
+	 * 0, because a later operation might have the id of an operation that
+	 * was rejected before.
 	 */
 	at->rejected = reply->err ? req->id : 0;
 	if (near_unlikely(reply->err))
@@ -265,7 +266,7 @@ static bool near_serve_small(struct near_port *port, struct near_rx_ring *ring,
 	if (near_unlikely(!near_small_req(port, slot, &req)))
 		return false;
 	len = req.len;
-	/* false after near_small_req(), but gcc cannot derive this limit */
+	/* near_small_req() has checked this, but gcc cannot derive that */
 	if (near_unlikely(len > NEAR_RMA_BYTES))
 		return false;
 	if (req.verb == NEAR_WRITE) {

@@ -96,8 +96,8 @@ static void near_stage_stream(uint8_t *to, const uint8_t *from, size_t len)
 #endif
 
 /*
- * Copies between a chunk and host memory. Copies a whole chunk to host memory
- * with near_stage_stream().
+ * Copies between a chunk and host memory. If a whole chunk is copied to host
+ * memory, uses near_stage_stream().
  */
 static void near_stage_copy_host(const struct near_stage *stage, void *to,
 				 const void *from, size_t len)
@@ -285,8 +285,8 @@ int near_stage_continue(struct near_port *port, struct near_rma_op *op)
 
 /*
  * If a chunk's copies have ended, posts its request, or ends the chunk after an
- * error. False: the caller must retry in a later poll, and must not post the
- * requests of later chunks before.
+ * error. False: the caller must retry in a later poll. Until then, it must not
+ * post the requests of later chunks.
  */
 static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 			    struct near_chunk *chunk)

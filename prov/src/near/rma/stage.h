@@ -59,7 +59,7 @@ enum near_loan_state {
  */
 struct near_loan {
 	uint32_t state;		/* enum near_loan_state */
-	uint64_t key;		/* key of the lent region, of the initiator */
+	uint64_t key;		/* the lent region's key at the initiator */
 	uint64_t addr;		/* RMA address of the lent bytes */
 };
 
@@ -209,14 +209,14 @@ int near_loan_answered(struct near_port *port, struct near_chunk *chunk,
 int near_loan_serve(struct near_port *port, struct near_rma_peer *at,
 		    struct near_rma_reply *reply, struct near_loan *loan);
 /*
- * Target: if the request has taken a loan, ends the loan. Must be called after
- * the end of the copy.
+ * Target: ends the loan that this port has taken for the request, if there is
+ * one. Must be called after the end of the copy.
  */
 void near_loan_end(struct near_rma_reply *reply);
 
 /*
  * Initiator: revokes its loans to a peer. If the peer has taken a loan, waits
- * for the end of its copy.
+ * until the peer's copy has ended, but at most NEAR_STOP_MS.
  */
 void near_loans_revoke(const struct near_rma_peer *at);
 

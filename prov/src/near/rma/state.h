@@ -36,7 +36,7 @@ struct near_rma {
 	uint32_t events;
 	struct near_pool ops;
 	struct near_pool replies;
-	/* the peer with the poll word in its near_ctl.done; NULL: none */
+	/* the poll word is this peer's near_ctl.done; NULL: no poll word */
 	struct near_rma_peer *poll_peer;
 	uint64_t small;		/* number of operations by the fast path */
 	uint64_t served;	/* number of requests served by the fast path */
@@ -122,7 +122,7 @@ struct near_rma_op {
 	bool delegated;
 	bool small;	/* issued by the fast path of rma/inline.h */
 	bool on_device;	/* uses device memory: stage.h, mapped.h */
-	int err;	/* on_device: errno value of the operation; 0: none */
+	int err;	/* if on_device: errno value, > 0; 0: no error */
 	uint8_t *copy;	/* copy of long operands, from malloc(); or NULL */
 	struct near_rma_args args;
 	struct iovec local[NEAR_IOV_MAX];
@@ -145,13 +145,19 @@ struct near_rma_reply {
 	struct near_rma_slot req;	/* the request */
 	uint64_t addr;	/* RMA address or message id in the request */
 	uint32_t err;	/* errno value, > 0; 0: none */
-	/* read in parts: number of sent bytes; else: offset of bytes[] */
+	/*
+	 * read in parts: number of sent bytes; other replies: offset of the
+	 * reply's bytes in the operation
+	 */
 	uint64_t offset;
 	uint64_t len;	/* number of bytes in bytes[]; read in parts: 0 */
 	/* The next five fields are for staged and lent operations. */
 	bool staged;	/* the request is of a staged or lent operation */
 	void *copy;	/* handle of the pending device copy; or NULL */
-	/* start of the region's bytes that `copy` uses; NULL: lent operation */
+	/*
+	 * start of the region's bytes that `copy` uses; NULL: lent operation,
+	 * or request with NEAR_RMA_BY_ID
+	 */
 	uint8_t *memory;
 	/* the loan that this port has taken; valid if mapping is not NULL */
 	struct near_loan *loan;
