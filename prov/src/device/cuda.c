@@ -260,8 +260,8 @@ static int duo_cuda_register(const struct duo_stream *stream, void *memory,
 }
 
 /*
- * Pins host memory for all contexts. state: a stream, in the context of which
- * the driver is called; NULL: any open stream.
+ * Pins host memory for all contexts. Calls the driver in the context of the
+ * stream `state` or, if `state` is NULL, of any open stream.
  */
 static struct duo_device_handle *duo_cuda_pin(void *state, void *memory,
 					      size_t len)

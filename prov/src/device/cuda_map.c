@@ -27,8 +27,9 @@ struct duo_cuda_mapping {
 };
 
 /*
- * Describes physical memory (cuMemCreate) in *export. Returns a CUresult; -1:
- * the driver cannot export it as a file descriptor, so peers cannot map it.
+ * Stores in *export a description of physical memory (cuMemCreate). Returns a
+ * CUresult; -1: the driver cannot export the memory as a file descriptor, so
+ * peers cannot map it.
  */
 static int duo_cuda_describe_physical(uint64_t base, size_t len,
 				      struct near_export *export)
@@ -51,8 +52,8 @@ static int duo_cuda_describe_physical(uint64_t base, size_t len,
 }
 
 /*
- * Describes the allocation with the len bytes at addr in *export. Returns a
- * CUresult; -1: peers cannot map the memory.
+ * Stores in *export a description of the allocation that contains the len bytes
+ * at addr. Returns a CUresult; -1: peers cannot map the memory.
  */
 static int duo_cuda_describe(const void *addr, size_t len,
 			     struct near_export *export)
@@ -88,9 +89,9 @@ int duo_cuda_export(const void *state, const void *addr, size_t len,
 		duo_cuda_leave();
 	}
 	if (ret || !found.id) {
-		DUO_INFO(MR, "CUDA memory at %p: no CUDA IPC or descriptor "
-			 "(%d): local peers access it through host memory\n",
-			 addr, ret);
+		DUO_INFO(MR, "CUDA memory at %p: cannot be exported by CUDA "
+			 "IPC or file descriptor (%d): local peers access it "
+			 "through host memory\n", addr, ret);
 		return -FI_EIO;
 	}
 	*export = found;

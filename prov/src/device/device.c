@@ -19,7 +19,8 @@
 #include "obj/fabric.h"
 #include "obj/mr.h"
 
-#define DUO_DEVICE_PART ((size_t) 256 << 10) /* bounce buffer, bytes */
+/* size of the bounce buffer, bytes */
+#define DUO_DEVICE_PART ((size_t) 256 << 10)
 /* length of the shortest host region that is pinned, bytes */
 #define DUO_DEVICE_PIN_MIN ((size_t) 64 << 10)
 
@@ -289,9 +290,9 @@ static const void *duo_device_queue(void *device)
 }
 
 /*
- * Implements near_device.host(): returns a region of device memory with a
- * device that can access this host memory. Considers only the region at the
- * root of the domain's tree.
+ * Implements near_device.host(): returns the region of device memory at the
+ * root of the domain's tree, if the device of this region can access the host
+ * memory; otherwise NULL. Does not test other regions.
  */
 static void *duo_device_host(void *ctx, const void *memory, size_t len)
 {
@@ -360,8 +361,8 @@ struct duo_device_bounce {
 };
 
 /*
- * Returns the bounce buffer, which the first call creates, pinned by the device
- * of mr if possible; NULL: no memory.
+ * Returns the bounce buffer; NULL: no memory. The first call creates the
+ * buffer, and pins it for the device of mr if possible.
  */
 static struct duo_device_bounce *duo_device_bounce(struct duo_domain *domain,
 						   struct duo_mr *mr)

@@ -4,9 +4,9 @@
 /*
  * Device memory (FI_HMEM): copying from and to the memory of a device such as a
  * GPU, for near, the local transport (docs/objects.md). A message has a
- * descriptor for each buffer, which the core, that is, the wrapped provider,
- * has assigned to a memory region (fi_mr_desc(3)). A buffer is device memory if
- * its descriptor is that of a region of device memory.
+ * descriptor for each buffer. The core, that is, the wrapped provider, has
+ * assigned the descriptor to a memory region (fi_mr_desc(3)). A buffer is
+ * device memory if its descriptor is that of a region of device memory.
  *
  * A copy must not wait for the application's work on the device, because this
  * might be a deadlock: the thread that waits for the copy holds the domain's
@@ -72,8 +72,8 @@ struct duo_device_iface {
 	void (*unpin)(struct duo_device_handle *pin);
 	/*
 	 * True if pin() or the application has pinned this host memory. The
-	 * pointer may be NULL. If it is not, ofi_duo calls pin() for regions of
-	 * host memory, too, with NULL as the state.
+	 * member `pinned` may be NULL. If it is not NULL, ofi_duo calls pin()
+	 * also for regions of host memory, with NULL as the state.
 	 */
 	bool (*pinned)(void *state, const void *memory, size_t len);
 	/*

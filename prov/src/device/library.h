@@ -13,7 +13,7 @@ struct duo_symbol {
 };
 
 struct duo_library {
-	const char *name;	/* file name; NULL: functions of a test */
+	const char *name;	/* file name; NULL, in tests: this program */
 	const char *iface;	/* name of the interface, for the warning */
 	const struct duo_symbol *symbols;
 	bool (*init)(void);	/* false: the library has found no device */
@@ -22,10 +22,10 @@ struct duo_library {
 };
 
 /*
- * Loads the library, stores the addresses of its functions, and calls init().
- * ofi_duo never unloads the library. Only the first call does this; later calls
- * return the result of the first one. False: the library cannot be used, and
- * the first call has logged a warning.
+ * The first call loads the library, stores the addresses of its functions, and
+ * calls init(). Later calls return the result of the first one. ofi_duo never
+ * unloads the library. False: the library cannot be used, and the first call
+ * has logged a warning.
  */
 bool duo_library_load(struct duo_library *library);
 

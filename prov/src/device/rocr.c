@@ -39,8 +39,8 @@ struct duo_rocr_copy {
 	struct duo_stream_copy base;
 	struct duo_rocr_signal signal;
 	/*
-	 * destination and source, each of them if it was pinned for this copy
-	 * only; otherwise NULL
+	 * [0]: destination, [1]: source. Its address, if it was pinned for this
+	 * copy only; otherwise NULL
 	 */
 	void *pinned[2];
 };
@@ -228,7 +228,8 @@ static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 	if (ret)
 		return ret;
 	if (info.type == DUO_ROCR_UNKNOWN) {
-		DUO_INFO(MR, "memory at %p is not of ROCr\n", addr);
+		DUO_INFO(MR, "memory at %p: neither allocated nor pinned with "
+			 "ROCr\n", addr);
 		return -FI_EINVAL;
 	}
 	agent = info.type == DUO_ROCR_LOCKED || duo_rocr_is_cpu(info.owner) ?
