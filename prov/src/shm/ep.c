@@ -67,7 +67,8 @@ static struct fi_info *duo_shm_hints(void)
 	hints->fabric_attr->prov_name = strdup("shm");
 	if (hints->fabric_attr->prov_name)
 		return hints;
-	fi_freeinfo(hints);	/* without the name: any provider's info */
+	/* without the name, fi_getinfo() could return any provider's info */
+	fi_freeinfo(hints);
 	return NULL;
 }
 

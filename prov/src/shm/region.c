@@ -112,9 +112,10 @@ void duo_shm_reap(const char *name)
 }
 
 /*
- * Removes the regions of those processes of this user that have exited. The
- * name of a region contains the pid of its process. If no region of this user
- * remains, resets the number of endpoints that the registry counts.
+ * Removes the regions of this user's processes in the pid namespace pid_ns that
+ * have exited. The name of a region contains the pid of its process. If no
+ * region of this user remains, resets the number of endpoints that the registry
+ * counts.
  */
 void duo_shm_sweep(int dir, uint64_t pid_ns)
 {

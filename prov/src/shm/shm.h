@@ -51,8 +51,8 @@ struct duo_shm {
  */
 int duo_shm_check_space(void);
 /*
- * Allocates all pages of the region with this name. The endpoint of the region
- * must be enabled, because shm creates the region then. Returns 0 or -errno;
+ * Allocates all pages of the region with this name. Must be called after the
+ * fi_enable() of shm's endpoint, which creates the region. Returns 0 or -errno;
  * -FI_ENOSPC: other files have used the space since duo_shm_check_space().
  * After an error, the caller must close the endpoint.
  */

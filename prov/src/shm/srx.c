@@ -199,8 +199,8 @@ static void duo_shm_free_entry(struct fi_peer_rx_entry *entry)
 }
 
 /*
- * shm calls this function after it has inserted a peer into its AV. Waiting
- * messages may be from this peer, and have no peer index yet. Updates the peer
+ * shm calls this function after it has inserted a peer into its AV. Messages
+ * from this peer that already wait have no peer index yet. Updates the peer
  * indexes of all unresolved messages, and of unexpected ones without a fi_addr.
  */
 static void duo_shm_foreach_unspec(struct fid_peer_srx *srx,
