@@ -196,7 +196,7 @@ static int duo_dir_make(const struct duo_base *base)
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
 	/*
-	 * in duo_dir_await(), another process may have locked or removed name
+	 * a process in duo_dir_await() may have locked or removed the directory
 	 */
 	if (!flock(fd, LOCK_EX | LOCK_NB) && !duo_dir_removed(fd))
 		ret = duo_dir_contend(base, name, fd);
