@@ -14,9 +14,10 @@
 
 /*
  * Internal flags of fi_getinfo(), by which ofi_duo gets the infos (struct
- * fi_info) of the provider that it wraps. They are the same in libfabric 1.17
- * to 2.7. Without one of them, libfabric would return only the infos that
- * FI_PROVIDER permits: with "efa;ofi_duo", it would drop those of efa alone.
+ * fi_info) of the provider that it wraps. The flags are the same in libfabric
+ * 1.17 to 2.7. Without any of the flags, libfabric would return only the infos
+ * that FI_PROVIDER permits: if FI_PROVIDER is "efa;ofi_duo", libfabric would
+ * drop the infos of efa alone.
  */
 /* returns infos of single providers, and of stacks such as "tcp;ofi_rxm" */
 #define DUO_GETINFO_INTERNAL (1ULL << 58)

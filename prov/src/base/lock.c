@@ -84,9 +84,9 @@ static bool duo_lock_membarrier(void)
 }
 
 /*
- * Executes membarrier. If it fails, as in a forked child, registers the process
- * again and repeats it. If seccomp forbids membarrier, sleeps for 10 ms. In
- * this time each CPU makes its earlier stores visible.
+ * Calls membarrier. If the call fails, as in a forked child, registers the
+ * process again and repeats the call. If seccomp forbids membarrier, sleeps for
+ * 10 ms. In this time each CPU makes its earlier stores visible.
  */
 void duo_lock_barrier(void)
 {

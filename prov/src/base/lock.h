@@ -10,8 +10,8 @@
  * A *single* lock is the kind of lock for data that only one thread at a time
  * uses, because the application serializes its calls (FI_THREAD_COMPLETION).
  * This thread, the *application thread*, enters and leaves the lock by plain
- * stores to `inside`. In rare cases another thread must access the data, the
- * *other thread*. It takes the lock, calls duo_lock_barrier(), and waits by
+ * stores to `inside`. In rare cases a second thread, the *other thread*, must
+ * access the data. It takes the lock, calls duo_lock_barrier(), and waits by
  * duo_lock_empty() until the application thread is not inside. While the other
  * thread has the lock, the application thread cannot enter.
  *

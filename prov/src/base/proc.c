@@ -215,8 +215,9 @@ static uint32_t duo_proc_outside(void)
 	if (!status)
 		return 0;
 	/*
-	 * The line NSpid has the process's pid in each pid namespace, from that
-	 * of /proc to the process's own. If they differ, it has several pids.
+	 * The line NSpid has the process's pid in each pid namespace, from the
+	 * namespace of /proc to the process's own. If these two namespaces
+	 * differ, the line has several pids.
 	 */
 	while (getline(&line, &size, status) > 0) {
 		if (sscanf(line, "NSpid:%u%*[ \t]%u", &pid, &more) == 2)

@@ -42,9 +42,10 @@ int duo_proc_host(uint64_t *host);
 /*
  * Stores an id of this process's pid namespace and time namespace. Processes
  * with the same id can find each other in /proc by pid and start time. If /proc
- * belongs to another pid namespace than this process, pids do not find
- * processes there. The id then contains the process's pid in that namespace, so
- * that no other process has the same id. Returns 0 or -errno.
+ * belongs to another pid namespace than this process, this process cannot find
+ * others there by the pids of its own namespace. In this case the id also
+ * contains the process's pid in the namespace of /proc, so that no other
+ * process has the same id. Returns 0 or -errno.
  */
 int duo_proc_ns(uint64_t *pid_ns);
 /* Returns the inode of a file, such as /proc/PID/ns/NAME; 0: error. */
