@@ -329,6 +329,26 @@ UNIT_LOOP(invalid_reply_disconnects, 0, ARRAY_SIZE(answers))
 	rig_ended(us, 2, RIG_SENT, ECONNRESET);
 }
 
+/*
+ * "us" has disconnected "bad", and still has a reference to it. "bad" attaches
+ * again, and sends a large message. "us" cannot acknowledge this message, so it
+ * must reject the new claim, and the send must end.
+ */
+UNIT_TEST(disconnected_peer_that_attaches_again_is_rejected)
+{
+	publish(15, 0);
+	expect_disconnected(0);
+	rig_until(bad, us, 1);
+	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
+	near_peer_put(bad->port, bad->event[0].peer);
+	near_peer_put(bad->port, bad_to_us);
+	bad_to_us = rig_peer(bad, us);
+	ck_assert_int_eq(rig_send_large(bad, bad_to_us, 5, big, sizeof(big),
+					big), 0);
+	rig_until(bad, us, 2);
+	rig_ended(bad, 1, RIG_SENT, ECONNRESET);
+}
+
 UNIT_TEST(doorbells_without_sender_are_ignored)
 {
 	struct near_segment *segment = us->port->segment;

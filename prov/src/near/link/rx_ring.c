@@ -135,7 +135,8 @@ static int near_rx_ring_open(struct near_port *port, uint32_t index)
 		port->ring_count = index + 1;
 	near_budget_rx_ring(port, ring, 1);
 	near_rx_ring_activate(port, ring);
-	if (peer->state == NEAR_PEER_CLOSED_OFF)
+	/* this port can send no reply, so the sender must end its operations */
+	if (peer->state >= NEAR_PEER_CLOSED_OFF)
 		near_claim_reject(port, index);
 	return 0;
 
