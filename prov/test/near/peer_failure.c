@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -309,15 +310,39 @@ static void act_close(struct rig *rig)
 	close(rig->port->fd);
 }
 
-/* The process was killed (_i is 0), is exiting (1), or its pid reused (2). */
-UNIT_LOOP(send_to_exited_process_fails, 0, 3)
+/* The number of the segment's descriptor becomes that of another segment. */
+static void act_reopen(struct rig *rig)
 {
+	int fd = rig->port->fd;
+
+	rig_stop(rig);
+	ck_assert_int_eq(rig_open(false)->port->fd, fd);
+}
+
+/* The number of the segment's descriptor becomes that of a socket. */
+static void act_socket(struct rig *rig)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+
+	ck_assert_int_eq(dup2(fd, rig->port->fd), rig->port->fd);
+}
+
+/*
+ * The process was killed (_i is 0), or its pid reused (1). Or it is exiting
+ * (2), or its port has closed, and the number of the segment's descriptor has
+ * been reused (3 and 4).
+ */
+UNIT_LOOP(send_to_exited_process_fails, 0, 5)
+{
+	static void (*const act[])(struct rig *rig) = {
+		NULL, NULL, act_close, act_reopen, act_socket,
+	};
 	struct near_peer *peer;
 
-	start(_i == 1 ? act_close : NULL, false);
+	start(act[_i], false);
 	if (_i == 0)
 		kill_child();
-	theirs.start -= _i == 2;
+	theirs.start -= _i == 1;
 	peer = rig_peer_at(us, &theirs);
 	ck_assert_int_eq(rig_send(us, peer, 1, buf, 8), -ECONNRESET);
 	ck_assert(near_peer_exited(peer));

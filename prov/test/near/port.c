@@ -285,15 +285,23 @@ static void unreachable(const struct near_addr *addr)
 			 -EHOSTUNREACH);
 }
 
-UNIT_TEST(wrong_address_is_unreachable)
+/* The process lives, but the descriptor in the address is of another file. */
+UNIT_TEST(address_of_no_port_counts_as_closed)
 {
 	struct near_addr addr = b->addr;
 
 	addr.nonce++;
-	unreachable(&addr);
+	ck_assert_int_eq(rig_send(a, rig_peer_at(a, &addr), 1, big, 1),
+			 -ECONNRESET);
 	addr.fd = 1;
-	unreachable(&addr);
-	addr = b->addr;
+	ck_assert_int_eq(rig_send(a, rig_peer_at(a, &addr), 1, big, 1),
+			 -ECONNRESET);
+}
+
+UNIT_TEST(wrong_address_is_unreachable)
+{
+	struct near_addr addr = b->addr;
+
 	addr.host++;
 	unreachable(&addr);
 	addr.pid = -1;

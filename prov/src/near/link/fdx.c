@@ -326,13 +326,16 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 }
 
 /*
- * -ENOENT from /proc: the peer's process does not have the file open, so the
- * peer's port has closed, or the process is exiting. If needs_fdx is set,
- * -ENOENT shows no failure: the peer's descriptor has not arrived by the fd
+ * The errors show that the peer's process does not have the file open, so the
+ * peer's port has closed, or the process is exiting. -ENXIO, -EISDIR: the
+ * descriptor is that of a socket or a directory now. If needs_fdx is set, the
+ * errors show no failure: the peer's descriptor has not arrived by the fd
  * exchange yet.
  */
-bool near_peer_shut(struct near_peer *peer, int fd)
+bool near_peer_shut(struct near_peer *peer, int err)
 {
-	peer->exited = peer->exited || (fd == -ENOENT && !peer->needs_fdx);
+	bool shut = err == -ENOENT || err == -ENXIO || err == -EISDIR;
+
+	peer->exited = peer->exited || (shut && !peer->needs_fdx);
 	return peer->exited;
 }

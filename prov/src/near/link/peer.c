@@ -457,7 +457,9 @@ int near_connect(struct near_port *port, struct near_peer *peer)
 	}
 	close(fd);
 	if (ret)
-		return near_connect_failed(port, peer, ret);
+		return near_connect_failed(port, peer,
+					   near_peer_shut(peer, ret) ?
+					   -ESRCH : ret);
 	near_fd_drop(peer, NEAR_FD_SEGMENT);
 	return 0;
 }

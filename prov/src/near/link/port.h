@@ -404,12 +404,13 @@ bool near_fd_closed(const struct near_peer *peer);
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
 /*
- * True if fd, a result of near_peer_open(), shows that the peer has failed. The
- * caller must then call near_peer_fail(). The file must be one that the peer's
- * port keeps open until the port closes. The absence of another file would not
- * show a failure.
+ * True if err, a result of near_peer_open(), shows that the peer has failed.
+ * The caller must then call near_peer_fail(). The file must be one that the
+ * peer's port keeps open until the port closes. The absence of another file
+ * would not show a failure. -ENOENT: no such descriptor, or the caller has
+ * found that the descriptor is that of another file.
  */
-bool near_peer_shut(struct near_peer *peer, int fd);
+bool near_peer_shut(struct near_peer *peer, int err);
 
 /* fdx_socket.c: closes the socket and removes the socket's name. */
 void near_fdx_close(struct near_port *port);
