@@ -277,7 +277,7 @@ void duo_map_decide(struct duo_ep *ep, fi_addr_t addr)
 	if (duo_route_state(word) != DUO_ROUTE_UNDECIDED)
 		return;
 	reason = duo_map_look_up(ep, addr, NULL);
-	if (reason == FI_DUO_OK)
+	if (reason == FI_DUO_OK || reason == FI_DUO_UNDECIDED)
 		return;
 	if (reason == FI_DUO_EXITED || ep->map->reason[addr] == FI_DUO_EXITED)
 		duo_map_set(ep, addr, DUO_ROUTE_UNDECIDED, FI_DUO_EXITED);
@@ -386,7 +386,8 @@ static void duo_map_note(struct duo_ep *ep, fi_addr_t addr,
 		return;
 	word = duo_route_load(ep->route, addr);
 	reason = duo_map_look_up(ep, addr, names);
-	if (reason == FI_DUO_RECORD_UNREADABLE || reason == FI_DUO_NOT_MAPPED)
+	if (reason == FI_DUO_RECORD_UNREADABLE ||
+	    reason == FI_DUO_NOT_MAPPED || reason == FI_DUO_UNDECIDED)
 		ep->map->scanned = 0;
 	/*
 	 * If the record is bad or unreadable, it may be the record of the peer

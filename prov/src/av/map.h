@@ -76,8 +76,10 @@ void duo_map_forget(struct duo_ep *ep, fi_addr_t addr);
 /*
  * Chooses the path of an address whose path is undecided. The first send to the
  * address calls this function. If the process of the address has exited, the
- * path stays undecided. After the choice, the path changes only by
- * duo_map_use_core(), or if the process of the address fails or is replaced.
+ * path stays undecided. In the provider near, it also stays undecided if there
+ * is no memory for a peer, and the caller must try again, because there is no
+ * core that could carry the messages. After the choice, the path changes only
+ * by duo_map_use_core(), or if the process of the address fails or is replaced.
  */
 void duo_map_decide(struct duo_ep *ep, fi_addr_t addr);
 /*

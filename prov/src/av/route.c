@@ -32,6 +32,7 @@ struct duo_route duo_route_slow(struct duo_ep *ep, fi_addr_t addr)
 
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 {
+	enum duo_route_state state;
 	enum fi_duo_reason reason;
 
 	if (!duo_ep_enabled(ep))
@@ -41,6 +42,7 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 		return -FI_EINVAL;
 	duo_group_lock(&ep->group);
 	reason = ep->map->reason[addr];
+	state = duo_route_state(duo_route_load(ep->route, addr));
 	duo_unlock(&ep->group->lock);
 	if (reason == FI_DUO_EXITED)
 		return -FI_ECONNRESET;
@@ -48,7 +50,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	 * If the core can carry data, an address has no route only while its
 	 * reason is FI_DUO_EXITED. But after the caller found no route, another
 	 * thread has found another process at the address, and has changed the
-	 * reason.
+	 * reason. If the core carries no data, the path is undecided only if
+	 * there was no memory for a peer.
 	 */
-	return ep->core.carries_nothing ? -FI_EHOSTUNREACH : -FI_EAGAIN;
+	return ep->core.carries_nothing && state != DUO_ROUTE_UNDECIDED ?
+	       -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

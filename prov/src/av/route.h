@@ -56,7 +56,8 @@ static inline uint64_t duo_route_word_of(enum duo_route_state state,
  * - -FI_EINVAL: the address is not in the AV
  * - -FI_ECONNRESET: the process of the address has exited
  * - -FI_EHOSTUNREACH: the address is not local, and the core carries no data
- * - -FI_EAGAIN: the address has a route again; the caller may retry
+ * - -FI_EAGAIN: the address has a route again, or there was no memory for one;
+ *   the caller may retry
  */
 int duo_route_error(struct duo_ep *ep, fi_addr_t addr);
 /*

@@ -222,6 +222,20 @@ DUO_INLINE int duo_recv_post(struct duo_ep *ep, const struct duo_recv *recv,
 
 #define DUO_RECV_FLAGS (FI_PEEK | FI_CLAIM | FI_DISCARD)
 
+/*
+ * For the provider near: chooses the path of a source whose path is undecided.
+ * Without a path, a receive that names this source would end in an error.
+ * Returns 0; -FI_EAGAIN: no memory.
+ */
+static int duo_recv_decide(struct duo_ep *ep, fi_addr_t addr)
+{
+	if (addr == FI_ADDR_UNSPEC)
+		return 0;
+	duo_map_decide(ep, addr);
+	return duo_route_state(duo_route_load(ep->route, addr)) ==
+	       DUO_ROUTE_UNDECIDED ? -FI_EAGAIN : 0;
+}
+
 static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 {
 	if (!duo_ep_enabled(ep))
@@ -240,7 +254,8 @@ static int duo_recv_check(struct duo_ep *ep, const struct duo_recv *recv)
 		return -FI_EINVAL;
 	if (duo_recv_when(ep, &recv->want) == DUO_RECV_NO_SOURCE)
 		return -FI_EINVAL;
-	return 0;
+	return ep->core.carries_nothing ?
+	       duo_recv_decide(ep, recv->want.addr) : 0;
 }
 
 /*

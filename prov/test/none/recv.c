@@ -9,6 +9,16 @@
 #define RECV_MULTI 1000
 #define RECV_COUNT (RECV_CQ + 8)
 
+static bool no_memory;	/* aligned_alloc() fails */
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *memory;
+
+	return no_memory || posix_memalign(&memory, alignment, size) ?
+	       NULL : memory;
+}
+
 /*
  * The peer sends this number of unexpected messages, and closes its endpoint.
  * Returns when a receive has failed with FI_ECONNRESET.
@@ -303,6 +313,31 @@ UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 				 -FI_EHOSTUNREACH);
 	ck_assert(!fi_trecv(ep[0], bytes, 8, NULL, to, 1, 0, bytes));
 	ck_assert_int_eq(recv_end(bytes), FI_ECONNRESET);
+}
+
+/*
+ * The application inserts an address while there is no memory for a peer. Sends
+ * to the address, and receives that name it, must return -FI_EAGAIN until there
+ * is memory. Then they must work.
+ */
+UNIT_LOOP(inserted_without_memory_is_retried, 0, 2)
+{
+	char bytes[64] = "late", in[64];
+	fi_addr_t to;
+
+	no_memory = true;
+	to = recv_insert(ep[0]);
+	ck_assert_int_eq(fi_tinject(ep[1], bytes, 64, to, 1), -FI_EAGAIN);
+	ck_assert_int_eq(fi_trecv(ep[0], in, 64, NULL, to, 1, 0, in),
+			 -FI_EAGAIN);
+	no_memory = false;
+	if (_i)		/* the message arrives first */
+		ck_assert(!fi_tinject(ep[0], bytes, 64, to, 1));
+	ck_assert(!fi_trecv(ep[0], in, 64, NULL, to, 1, 0, in));
+	if (!_i)
+		ck_assert(!fi_tinject(ep[0], bytes, 64, to, 1));
+	ck_assert_int_eq(recv_end(in), 0);
+	ck_assert_str_eq(in, bytes);
 }
 
 /*

@@ -241,9 +241,12 @@ static fi_addr_t duo_near_connect(struct duo_ep *ep, const char *name,
 	*reason = FI_DUO_NAMESPACE;
 	if (near_addr_check(near->port, &at))
 		return FI_ADDR_NOTAVAIL;
-	*reason = FI_DUO_NOT_MAPPED;
+	/* no memory: without a core, a later call must try again */
+	*reason = ep->core.carries_nothing ?
+		  FI_DUO_UNDECIDED : FI_DUO_NOT_MAPPED;
 	if (near_peer_get(near->port, &at, &peer))
 		return FI_ADDR_NOTAVAIL;
+	*reason = FI_DUO_NOT_MAPPED;
 	near_peer_prepare(near->port, peer);
 	index = duo_near_index(peer);
 	if (index == FI_ADDR_NOTAVAIL)
