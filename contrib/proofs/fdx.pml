@@ -418,13 +418,18 @@ inline open_segment(r)
 	fi
 }
 
-/* near_connect_ring(), with the segment of `peer`; near_connect_failed() */
+/*
+ * near_connect_ring(), with the segment of `peer`; near_connect_failed(). ENOENT: the
+ * segment is that of another port.
+ */
 inline attach(r)
 {
 	o = OTHER(r);
 	if
 #ifndef NO_NONCE
-	:: !ret && peer != o -> ret = ENOENT
+	:: !ret && peer != o ->
+		ret = (ask[r] -> ENOENT : ESRCH);
+		exited[r] = exited[r] || !ask[r]
 #endif
 	:: ret == EAGAIN && fault == LATER -> ret = ETIMEDOUT
 	:: else
