@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Registration of a process for membarrier(2), and a call of it that fails */
+/*
+ * Registration of a process for membarrier(2), and a call of membarrier(2) that
+ * fails
+ */
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -49,8 +52,8 @@ static void have_thread(void)
 
 /*
  * While `shut` is set, the replaced syscall() delays near's registration: it
- * posts `reached`, waits until gate_open() is called and the main thread
- * sleeps, registers, and sets *done.
+ * posts `reached`, and waits until gate_open() was called and the main thread
+ * sleeps. Then it registers the process, and sets *done.
  */
 static struct gate {
 	bool shut;
@@ -136,9 +139,10 @@ UNIT_TEST(registration_beside_thread_succeeds)
 
 /*
  * Calls exit() while near's thread registers. exit() must wait for the thread,
- * because near's library may be unloaded; but not in a forked child, which
- * lacks the thread. Exit status 0: membarrier(2) is not permitted; 1: exit() in
- * the child has failed; 2: the registration has ended too early; 3: success.
+ * because near's library may be unloaded. In a forked child, which lacks the
+ * thread, exit() must not wait. Exit status 0: membarrier(2) is not permitted;
+ * 1: exit() in the child has failed; 2: the registration has ended too early;
+ * 3: success.
  */
 static void exit_during_registration(void)
 {

@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * The search of a free claim. It may call near_group_has(), which reads files,
- * only once for the ring, and once for a new page of claims.
+ * The search for a free claim. near_group_has() reads files. So the search may
+ * call it only once for the ring, and once for a new page of claims.
  */
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "unit.h"
 
 static int looks;
-/* claim that its sender opens before it exits, see kill(); NULL: none */
+/* claim that kill() opens, as its sender would before an exit; NULL: none */
 static struct near_claim *opening;
 
 /* Replaces the function of link/group.c; counts its calls in `looks`. */
@@ -24,7 +24,10 @@ bool near_group_has(size_t size)
 	return true;
 }
 
-/* Replaces kill() of the C library: opens `opening`, and reports an exit. */
+/*
+ * Replaces kill() of the C library. If there is a claim `opening`, opens this
+ * claim, and reports that the process has exited.
+ */
 int kill(pid_t pid, int sig)
 {
 	if (!opening)
@@ -35,7 +38,10 @@ int kill(pid_t pid, int sig)
 	return -1;
 }
 
-/* A page has 64 claims. Its memory is checked when its first one is taken. */
+/*
+ * A page has 64 claims. The search calls near_group_has() for the page when a
+ * sender takes its first claim.
+ */
 static const struct {
 	uint32_t taken;	/* number of claims that are taken before the test */
 	/* expected calls of near_group_has(): for the ring, and for a page */
@@ -64,7 +70,11 @@ UNIT_LOOP(ring_is_found_among_many, 0, ARRAY_SIZE(rows))
 	rig_until(us, NULL, 2);
 }
 
-/* The sender opens the claim, sends and exits before the port checks for it. */
+/*
+ * The port has loaded the state TAKEN of a claim. Before the port checks the
+ * sender's process, the sender opens the claim and exits. The port must keep
+ * the claim.
+ */
 UNIT_TEST(claim_opened_before_exit_is_kept)
 {
 	struct rig *us = rig_open(false), *other = rig_open(false);

@@ -83,7 +83,7 @@ UNIT_TEST(initiator_executes_if_target_does_not_poll)
 
 /*
  * The target never executes an operation. After each revocation the initiator
- * must delegate fewer operations: only 5 to 12 of these 10000.
+ * must delegate fewer operations: only 5 to 12 of 10000 writes.
  */
 UNIT_TEST(delegation_becomes_rarer)
 {
@@ -101,7 +101,10 @@ UNIT_TEST(delegation_becomes_rarer)
 	ck_assert_uint_le(delegs, 12);
 }
 
-/* Delegates a write, even after revocations; the initiator must revoke it. */
+/*
+ * Delegates a write, even after revocations. The initiator must revoke this
+ * write. Returns the new value of `skip`.
+ */
 static uint32_t skip_after_revocation(uint32_t done)
 {
 	to_b->rma->skip = 0;
@@ -110,7 +113,10 @@ static uint32_t skip_after_revocation(uint32_t done)
 	return to_b->rma->skip;
 }
 
-/* A target that has polled late only once must soon get operations again. */
+/*
+ * After the target has executed an operation, the backoff must begin again: the
+ * next revocation makes the initiator skip only 16 operations.
+ */
 UNIT_TEST(executed_operation_ends_backoff)
 {
 	ck_assert_uint_eq(skip_after_revocation(1), 16);
@@ -148,7 +154,8 @@ UNIT_TEST(revoked_operation_blocks_target)
 
 /*
  * A write follows an atomic, which only the target can execute. The initiator
- * must not revoke the write: its own write would overtake the atomic.
+ * must not revoke the write: if the initiator executed the write, the write
+ * would overtake the atomic.
  */
 UNIT_TEST(write_behind_atomic_is_not_revoked)
 {

@@ -17,7 +17,8 @@
 #include "rma_side.h"
 
 #define ROUNDS 20000
-#define EACH 20		/* least number of rounds in which a executes, and b */
+/* a and b must each execute at least this number of operations */
+#define EACH 20
 
 static struct near_rma_op *first_deleg(void)
 {
@@ -37,7 +38,7 @@ static void set_state(struct near_slot *slot, enum near_deleg deleg)
 		     (uint64_t)deleg << NEAR_WORD_FLAGS;
 }
 
-/* Polls a for longer than a waits until it revokes an operation. */
+/* Polls a for longer than the time after which a revokes an operation. */
 static void a_polls(void)
 {
 	int i;
@@ -71,7 +72,10 @@ UNIT_TEST(target_that_stored_doing_executes)
 	side_untouched();
 }
 
-/* The target resets "doing" and never polls again: a executes. */
+/*
+ * The target resets "doing" without executing, and then does not poll. So a
+ * executes.
+ */
 UNIT_TEST(doing_reset_lets_initiator_execute)
 {
 	side_put(0);
@@ -147,7 +151,10 @@ UNIT_TEST(revoked_slot_without_memory_resets_doing)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
-/* Slot of the second operation; its state when the next function was called */
+/*
+ * Slot of the second operation, and the state of this slot that
+ * store_doing_when_revoked() has found
+ */
 static const struct near_slot *watched;
 static enum near_deleg found;
 
@@ -163,9 +170,9 @@ static void store_doing_when_revoked(void)
 }
 
 /*
- * The initiator has revoked two operations. It then loads from "doing" that the
- * target has started the second one. So the initiator must undo this
- * revocation, and only the target executes the second operation.
+ * The initiator has revoked two operations. Then it finds in "doing" that the
+ * target has started the second one. So the initiator must undo the revocation
+ * of the second operation, and only the target executes this operation.
  */
 UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 {

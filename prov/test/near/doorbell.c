@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* The byte in the wake pipe; near_segment.armed is the number of the sleep. */
+/*
+ * A byte in the wake pipe wakes a sleeping thread. near_segment.armed is the
+ * number of the sleep, or 0 if no sender need write the byte.
+ */
 
 #include <poll.h>
 #include <stddef.h>
@@ -108,7 +111,10 @@ UNIT_TEST(next_sender_wakes_after_kill)
 	rig_until(us, NULL, 4);	/* three messages and RIG_GONE */
 }
 
-/* so that a delayed sender does not clear the value of a later sleep */
+/*
+ * Each sleep must store another value in "armed". Otherwise a sender that was
+ * delayed since an earlier sleep could clear the value of a later one.
+ */
 UNIT_TEST(each_sleep_has_own_armed_value)
 {
 	uint32_t before = 0;
@@ -160,7 +166,10 @@ UNIT_LOOP(byte_goes_to_no_other_process, 0, 2)
 	ck_assert(rung(RIG_TIMEOUT_MS));
 }
 
-/* Two messages to a sleeping port write one byte, later ones none. */
+/*
+ * The first message to a sleeping port writes a byte to the pipe. The second
+ * message, and a message to a port that is awake, must write none.
+ */
 UNIT_TEST(armed_port_gets_one_byte)
 {
 	int i;
@@ -184,7 +193,11 @@ UNIT_TEST(armed_port_gets_one_byte)
 	}
 }
 
-/* Wakes: its next message (_i is 0), one of its polls (1), or near_arm() (2) */
+/*
+ * A sender has no free file descriptor to open the wake pipe. It must wake the
+ * receiver later: by its next message (_i is 0), in one of its polls (1), or in
+ * near_arm() (2).
+ */
 UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
@@ -198,7 +211,7 @@ UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 		near_woken(us->port);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
 	ck_assert_int_eq(rig_send(other, to_us, 2, big, 8), 0);
-	/* otherwise both ports would sleep for ever */
+	/* if near_arm() permitted a sleep, both ports would sleep for ever */
 	if (_i == 2)
 		ck_assert_int_eq(near_arm(other->port), -EAGAIN);
 	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -251,7 +264,10 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 		rig_take(us, 0, got, sizeof(big));
 	ck_assert(ready(0));
 	ck_assert_int_eq(near_arm(us->port), -EAGAIN);
-	/* may remove the byte: other threads call near_arm() before a sleep */
+	/*
+	 * near_woken() may remove the byte: other threads call near_arm()
+	 * before they sleep
+	 */
 	ck_assert(near_woken(us->port));
 	ck_assert(!ready(0));
 	if (_i & 1)
@@ -276,7 +292,10 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 }
 
-/* The descriptor number of the sender's segment is now that of another file. */
+/*
+ * The sender has closed. The number of its segment's file descriptor now
+ * belongs to another file. The close of the receiver must not cause a warning.
+ */
 UNIT_TEST(close_of_receiver_ignores_closed_sender)
 {
 	int fd = other->port->fd;

@@ -22,7 +22,10 @@
 
 enum place {
 	IN_NAMESPACE,
-	/* with a child that lives longer and has copies of its descriptors */
+	/*
+	 * the peer changes the namespace in its address; it has a child, which
+	 * lives longer than the peer and has copies of its file descriptors
+	 */
 	PRETENDS,
 	PLACES
 };
@@ -227,7 +230,10 @@ UNIT_TEST(peers_with_pid_1_are_released)
 	}
 }
 
-/* This process writes to the pipe without reader, and must not get SIGPIPE. */
+/*
+ * This process writes to the wake pipe of the killed peer. The pipe has no
+ * reader, but this process must not get SIGPIPE.
+ */
 UNIT_LOOP(peer_killed_asleep_is_disconnected, 0, PLACES)
 {
 	struct near_peer *peer;

@@ -56,7 +56,7 @@ UNIT_TEST(messages_pass_after_exchange)
 	/* the peer received this port's descriptors with the request */
 	ck_assert_int_eq(rig_send(them, them->event[0].peer, 8, big, 8), 0);
 	rig_until(us, them, 1);
-	/* large messages, in each rendezvous scheme that near selects */
+	/* large messages; near may select another scheme for each of them */
 	for (round = 1; round < 20; round++) {
 		ck_assert_int_eq(rig_send_large(us, peer, 9, big, sizeof(big),
 						big), 0);
@@ -67,7 +67,7 @@ UNIT_TEST(messages_pass_after_exchange)
 		ck_assert_mem_eq(got, big, sizeof(big));
 		rig_until(us, them, 1 + round);
 	}
-	/* all as fragments, because the peer's pid is not valid here */
+	/* near sent them as fragments: the peer's pid is not valid here */
 	ck_assert(!peer->reads && !peer->coop);
 }
 
@@ -111,7 +111,10 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	rig_until(us, hidden, 1);
 	ck_assert_uint_eq(us->event[0].msg.tag, 5);
 	ck_assert(near_monitored(us->event[0].peer));
-	/* the sender closes: the port must drop its reference */
+	/*
+	 * the sender closes: the port must drop the reference of
+	 * near_peer_expect()
+	 */
 	rig_close(hidden);
 	rig_until(us, NULL, 2);
 	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
@@ -134,7 +137,10 @@ UNIT_TEST(message_of_closed_unknown_sender_arrives)
 	ck_assert_uint_eq(rig_rx_rings(us), 0);
 }
 
-/* A request has its sender's descriptors: its receiver can send at once. */
+/*
+ * A request contains its sender's file descriptors. So the port that receives
+ * the request can send at once.
+ */
 UNIT_TEST(concurrent_requests_suffice)
 {
 	struct near_peer *peer = rig_peer(us, them);
@@ -369,7 +375,10 @@ UNIT_TEST(flood_of_datagrams_is_handled)
 	message_ignored("flood", before);
 }
 
-/* "them" has too many open files for a request: it warns. A retry succeeds. */
+/*
+ * "them" has no free file descriptors for those in a request, and must warn. A
+ * retry must succeed.
+ */
 UNIT_TEST(missing_descriptor_warns)
 {
 	struct near_peer *peer = rig_peer(us, them);

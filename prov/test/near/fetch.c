@@ -245,7 +245,7 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 
 /*
  * A fetch by id must fail, and copy nothing to a's memory, if
- * - no message of b has this id, as after its end (_i is 0)
+ * - no message of b has this id, as if the message had ended (_i is 0)
  * - the message is shorter than the fetch (1)
  * - the message is in device memory (2)
  */

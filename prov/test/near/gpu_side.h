@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A fake device for two ports, with the functions of near_device. near gets
- * only addresses without access rights. A copy is pending for gpu.polls calls
- * of done(); the next call copies the bytes.
+ * A fake device for two ports, with the functions of near_device. The addresses
+ * of device memory that near gets permit no access by the CPU. A copy is
+ * pending for gpu.polls calls of done(); the next call copies the bytes.
  */
 #ifndef NEAR_GPU_SIDE_H
 #define NEAR_GPU_SIDE_H
@@ -18,7 +18,9 @@
 #define GPU_KEY 77u
 #define LENT_KEY 79u	/* key of the region with a's buffer */
 #define GPU_ID 5u		/* export id of the device memory */
-/* length of b's region and of a's buffer: more than the chunks of a stage */
+/*
+ * length of b's region and of a's buffer: more than all chunks of a stage have
+ */
 #define GPU_LEN (9 * NEAR_STAGE_CHUNK + 777)
 
 extern struct gpu {
@@ -37,7 +39,10 @@ extern struct gpu {
 	bool unordered;
 	/* called by done() while a copy is pending; may be NULL */
 	void (*on_pending)(void);
-	/* number of the start or end of a copy that fails, from 1; 0: none */
+	/*
+	 * number of the call that fails, of all calls that start or end a copy,
+	 * from 1; 0: none
+	 */
 	int fail_at;
 	int calls;
 	/* atomic for ThreadSanitizer: another thread may end a copy */
@@ -45,9 +50,9 @@ extern struct gpu {
 	int pinned;
 	size_t map_len;		/* length of each mapping */
 	int map_err;		/* result of map(); 0: success */
-	/* calls of map(); successful ones that no test has unmapped */
+	/* number of calls of map(); number of mappings that are not released */
 	int map_calls, maps;
-	int fd;			/* descriptor that share() duplicates */
+	int fd;			/* file that share() duplicates */
 	bool share_fails;
 	int share_calls;
 	char second; /* its address is a second queue of the device */
@@ -74,7 +79,9 @@ void gpu_region_add(uint64_t key, uint32_t access);
 void gpu_region(void);
 /* Exports b's region with this id, so that a can map it. */
 void gpu_export(uint64_t id);
-/* Like gpu_export(), but a maps it by a descriptor from share(). */
+/*
+ * Like gpu_export(), but a maps the region by a file descriptor from share().
+ */
 void gpu_export_fd(uint64_t id);
 
 /* Lets b map a's buffer, and copy from and to it. */

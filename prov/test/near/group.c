@@ -32,7 +32,7 @@ static void put(const char *dir, const char *name, const char *text)
 	close(fd);
 }
 
-/* has: 64 MiB are available, after which NEAR_GROUP_SPARE must be left */
+/* has: the group has 64 MiB available, in addition to NEAR_GROUP_SPARE */
 static const struct {
 	const char *name, *limit, *used, *stat;
 	bool v2, has;

@@ -295,9 +295,9 @@ UNIT_LOOP(invalid_advertised_size_is_one_page, 0, 2)
 }
 
 /*
- * Replies to a message of 5000 bytes that no correct receiver sends in this
- * state of the send. After all fragments (NEAR_TX_SENT) only an ACK may follow.
- * A cooperative copy must have 1 to 5000 bytes.
+ * Replies that no correct receiver sends, in this state of the send of a
+ * message of 5000 bytes. After all fragments (NEAR_TX_SENT) only an ACK may
+ * follow. A cooperative copy must have 1 to 5000 bytes.
  */
 static const struct {
 	enum near_tx_state state;

@@ -99,7 +99,10 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	unit_join(child);
 }
 
-/* In a second thread, as talk(); exits with 0 or an errno value. */
+/*
+ * Runs in a second thread, like talk(). Ends the process with the exit status 0
+ * or an errno value.
+ */
 static void *open_own(void *arg)
 {
 	int own;

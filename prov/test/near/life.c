@@ -50,7 +50,10 @@ static void teardown(void)
 	rig_close(us);
 }
 
-/* The other 8 bits of the tag are the content's offset in `pattern`. */
+/*
+ * Returns the length in a tag. The lower 8 bits of the tag are the offset of
+ * the message's bytes in `pattern`.
+ */
 static size_t tag_len(uint64_t tag)
 {
 	return (size_t)(tag >> 8);
@@ -210,7 +213,8 @@ UNIT_TEST(server_does_not_grow_with_clients)
 }
 
 /*
- * True if UNDER_WAY large messages are pending: each poll checks all of them.
+ * True if UNDER_WAY large messages are pending. More of them would make polls
+ * slow, because each poll checks all of them.
  */
 static bool talked_enough(const struct rig *rig)
 {

@@ -245,7 +245,8 @@ static void until_descriptor(void)
 
 /*
  * a's memory is like that of CUDA's virtual memory functions: b can map it only
- * by a descriptor. b must request the descriptor once, and then copy itself.
+ * by a file descriptor. b must request this descriptor once, and then copy
+ * itself.
  */
 UNIT_TEST(descriptor_is_requested)
 {
@@ -258,7 +259,10 @@ UNIT_TEST(descriptor_is_requested)
 	     !gpu.map_calls; i++) {
 		gpu_run(NEAR_WRITE, AT_A, GPU_LEN, i, true);
 		expect_copied(GPU_LEN);
-		/* b repeats a request without a reply after a while */
+		/*
+		 * b would repeat the request if the reply did not come for a
+		 * while
+		 */
 		if (i == 1)
 			until_descriptor();
 	}
@@ -319,7 +323,10 @@ UNIT_ROUNDS(closing_initiator_revokes, 0, 2)
 	side_untouched();
 }
 
-/* Sleeps 20 ms, so that a waits in near_close(); then polls b until the end. */
+/*
+ * Sleeps 20 ms, so that a waits in near_close(); then polls b until the copy's
+ * end.
+ */
 static void *end_copy(void *arg)
 {
 	usleep(20000);

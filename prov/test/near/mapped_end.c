@@ -193,8 +193,9 @@ UNIT_ROUNDS(faulty_export_is_staged, 0, 6)
 
 /*
  * For each write, b has a new allocation. At the limit of NEAR_MAPPINGS, near
- * drops the mappings of removed regions, but only NEAR_UNMAPPED of them until
- * the embedder releases them. Then further writes are staged.
+ * drops the mappings of removed regions. If NEAR_UNMAPPED dropped mappings
+ * still wait for their release by the embedder, near drops no others, and
+ * stages further writes.
  */
 UNIT_TEST(mappings_are_bounded)
 {
@@ -277,7 +278,8 @@ static void b_has_no_notice(void)
 
 /*
  * a disconnects from b, which is still open, during a copy. a must keep its
- * claim at b open until the copy ends, so that b gets no notice before.
+ * claim at b open until the copy ends, so that b does not notice the disconnect
+ * earlier.
  */
 UNIT_TEST(claim_is_open_until_copy_ends)
 {

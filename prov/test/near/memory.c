@@ -164,7 +164,10 @@ UNIT_TEST(missing_memory_fails_registration)
 	near_table_close(table);
 }
 
-/* Limits of descriptors and address space: 0 during the test, later raised */
+/*
+ * Limits of file descriptors and of address space. The test sets them to 0, and
+ * later raises them.
+ */
 static const struct {
 	int resource;
 	int again;	/* error of a second near_open(); 0: any */
@@ -279,7 +282,10 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
 		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
-	/* mlockall() (_i is 1) may allocate all pages before the first ring */
+	/*
+	 * mlockall() (_i is 1) may allocate all pages that precede the first
+	 * ring in the segment
+	 */
 	near_place(1, 0, NEAR_TIERS - 1, &first);
 	ck_assert_uint_le(rig_taken(us) - idle,
 			  (us->port->budget.extra + us->port->budget.rings) *

@@ -107,7 +107,8 @@ UNIT_TEST(empty_message_completes)
 
 /*
  * Both ends copy a message of NEAR_COOP_MIN bytes or more, so near_recv_now()
- * does not copy it. It does if the sender cannot take part in the copy.
+ * does not copy it. If the sender cannot take part in the copy, near_recv_now()
+ * copies the message.
  */
 UNIT_TEST(long_message_is_not_copied_immediately)
 {
@@ -122,8 +123,8 @@ UNIT_TEST(long_message_is_not_copied_immediately)
 }
 
 /*
- * near_recv_now() copies no message without an address, and none whose sender
- * does not permit reading. near_recv() receives it.
+ * near_recv_now() does not copy a message if it has no address, or if its
+ * sender does not permit reading. near_recv() receives such a message.
  */
 UNIT_TEST(unreadable_message_is_left)
 {
@@ -166,7 +167,7 @@ UNIT_TEST(pending_copy_excludes_immediate_copy)
 	rig_until(a, b, a->count + 1);
 }
 
-/* Between two polls, immediate copies have NEAR_STEP bytes in all at most. */
+/* Between two polls, near_recv_now() copies at most NEAR_STEP bytes in all. */
 UNIT_TEST(immediate_copies_are_limited_per_poll)
 {
 	struct near_rndv *rndv = arrives(BIG);
@@ -211,7 +212,10 @@ UNIT_TEST(without_ring_nothing_is_read)
 	ck_assert_ptr_null(from_a->tx.slots);
 }
 
-/* Another process may get a failed sender's pid, so its message is not read. */
+/*
+ * Another process may get the pid of a failed sender. So near must not read the
+ * failed sender's message.
+ */
 UNIT_TEST(message_of_failed_sender_is_not_read)
 {
 	struct near_rndv *rndv = arrives(LEN);

@@ -71,7 +71,10 @@ static pid_t two_in_a_namespace(int fd, bool groups)
 	_exit(0);
 }
 
-/* /proc is still that of the outer namespace. _i is 1: in many groups */
+/*
+ * The processes still have the /proc of the outer namespace. If _i is 1, they
+ * are in many groups.
+ */
 UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 {
 	struct itself itself[2];

@@ -12,7 +12,10 @@
 #define PIDS 8
 #define FIRST 1000		/* pid of the first fake process */
 
-/* CPUs on which this process and each other may run; 0: no such process */
+/*
+ * CPUs on which this process may run, and those of each other process; 0: no
+ * such process
+ */
 static uint64_t ours, theirs[PIDS];
 static int looks, hidden;
 
@@ -60,7 +63,10 @@ static const struct {
 	{ "they are bound, and there is none left", 7, { 1, 2, 4 }, true },
 	{ "a node of three, of two such", 7, { 7, 7, 0x38, 0x38, 0x38 },
 	  false },
-	/* too many processes, but those that have more CPUs yield */
+	/*
+	 * if there are too many processes, only those that may run on the most
+	 * CPUs yield
+	 */
 	{ "bound, and others free on all of these", 1, { 2, 3, 3 }, false },
 	{ "free, and others bound on all of these", 3, { 1, 2, 3 }, true },
 	{ "bound, and one is free on another as well", 1, { 3 }, false },

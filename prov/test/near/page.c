@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Rings for kernels with pages of pages[_i] bytes; whole pages are mapped. */
+/* Rings on kernels with pages of pages[_i] bytes: a ring has whole pages. */
 
 #include <unistd.h>
 
@@ -47,7 +47,10 @@ static void grow(struct rig *a, struct near_peer *to_b, struct rig *b)
 
 UNIT_CASE("page", NULL, rig_close_all);
 
-/* Messages of all lengths arrive in all ring sizes; no page remains. */
+/*
+ * Messages of all lengths arrive in all ring sizes; after the sender's close,
+ * no page remains allocated.
+ */
 UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 {
 	struct rig *a, *b;

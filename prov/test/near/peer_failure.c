@@ -25,7 +25,7 @@ static void start(void (*act)(struct rig *rig), bool no_cma)
 	child = rig_child(act, no_cma, &theirs);
 }
 
-/* Does the same, and returns the child's port as a peer of us. */
+/* Calls start(), and returns the child's port as a peer of us. */
 static struct near_peer *start_peer(void (*act)(struct rig *rig))
 {
 	start(act, false);
@@ -88,7 +88,8 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 
 /*
  * Kills a sender while the port cannot map its ring, and polls until near has
- * detected the failure. Returns the value of port->fd, by which it can.
+ * detected the failure. Returns the value that port->fd must have before the
+ * port can map the ring.
  */
 static int kill_without_ring(void)
 {
@@ -115,7 +116,10 @@ UNIT_TEST(messages_arrive_if_rx_ring_is_late)
 		ck_assert_uint_eq(us->event[i].msg.tag, i);
 }
 
-/* An invalid value in the claim of a faulty sender: the port must not wait. */
+/*
+ * The claim of a faulty sender gets an invalid value. The port must not wait
+ * until it can map the ring.
+ */
 UNIT_TEST(claim_becomes_invalid_while_rx_ring_is_late)
 {
 	int fd = kill_without_ring();
@@ -201,7 +205,9 @@ UNIT_TEST(send_to_killed_receiver_fails)
 	ck_assert_int_eq(rig_send(us, peer, 2, buf, 8), -ECONNRESET);
 }
 
-/* Shifts the times of the port's last poll and check of peers back by ms. */
+/*
+ * Shifts the times of the port's last tick and last check of peers back by ms.
+ */
 static void pause_ms(unsigned int ms)
 {
 	us->port->ticked_ms -= ms;
@@ -227,7 +233,7 @@ UNIT_TEST(late_monitoring_finds_failure)
 
 /*
  * With three polls a second, the failure of an unused peer must be found within
- * three polls, for each number of earlier polls, NEAR_TICK_POLLS + _i.
+ * three polls, whatever the number of earlier polls is: NEAR_TICK_POLLS + _i.
  */
 UNIT_LOOP(rare_polls_find_failure, 0, NEAR_TICK_POLLS)
 {
@@ -353,8 +359,8 @@ UNIT_LOOP(send_to_exited_process_fails, 0, 5)
 UNIT_CASE("disconnected", NULL, rig_close_all);
 
 /*
- * b disconnects a, which does not know this yet and still writes to its ring.
- * _i is 1: b has rejected a's claim before, because it cannot send to a.
+ * b disconnects a, but a has not noticed this yet and still writes to its ring
+ * at b. _i is 1: b has rejected a's claim before, because b cannot send to a.
  */
 UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 {

@@ -91,7 +91,8 @@ UNIT_TEST(ring_with_threads_keeps_order)
 }
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
-static uint32_t delegated;	/* round that the sender may join; release */
+/* round that the sender may join; stored with RELEASE */
+static uint32_t delegated;
 static uint32_t taken;		/* last round in which the sender took a step */
 
 static void copy(int32_t step)
@@ -118,7 +119,10 @@ static void *coop_sender(void *none)
 	return NULL;
 }
 
-/* In every fourth round the receiver waits, so that both ends copy. */
+/*
+ * In every fourth round, the receiver waits until the sender has taken a step,
+ * so that both ends copy.
+ */
 UNIT_TEST(coop_with_threads_copies_each_step_once)
 {
 	struct near_ctl *ctl = memory;

@@ -78,7 +78,10 @@ UNIT_TEST(full_ring_grows_to_maximum)
 	ck_assert_uint_eq(to_b->resize.count, 1);
 }
 
-/* Small messages are not delayed, and the next such message fits. */
+/*
+ * A message is longer than the ring permits, and causes a resize. Small
+ * messages are not delayed, and the next message of this length fits.
+ */
 UNIT_TEST(message_longer_than_ring_resizes)
 {
 	static uint8_t got[4000];
@@ -166,12 +169,18 @@ UNIT_TEST(replies_wait_during_resize)
 	near_too_small(a->port, to_b, 1);
 	ck_assert(!to_b->resize.posted);		/* no slot is free */
 	tags_until(tag);
-	/* near uses the free slot for RESIZE, so it returns none */
+	/*
+	 * near uses the free slot for RESIZE, so near_control_slot() returns
+	 * none
+	 */
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert(to_b->resize.posted);
 	ck_assert_ptr_null(near_tx_slot_past(&to_b->tx));
 	rig_poll(b, 1);
-	/* this call ends the resize; the next one returns a slot */
+	/*
+	 * this call ends the resize; the next near_control_slot() returns a
+	 * slot
+	 */
 	ck_assert_ptr_null(near_control_slot(a->port, to_b));
 	ck_assert_uint_eq(to_b->tx.gated, NEAR_GATE_QUEUE);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
@@ -219,7 +228,7 @@ static void act_resize(int out)
 
 /*
  * The sender is killed while its ring is full (_i is 0), after its messages
- * have arrived, before or after RESIZE (1), or after the resize (2).
+ * have arrived, whether or not RESIZE was sent (1), or after the resize (2).
  */
 UNIT_LOOP(killed_sender_during_resize_loses_nothing, 0, 3)
 {

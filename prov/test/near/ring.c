@@ -125,7 +125,10 @@ UNIT_ROUNDS(permitted_data_fits_empty_ring, 0, NEAR_TIERS)
 	}
 }
 
-/* from each size class (_i / NEAR_TIERS) to each (_i % NEAR_TIERS) */
+/*
+ * The ring is resized from each size class (_i / NEAR_TIERS) to each size class
+ * (_i % NEAR_TIERS).
+ */
 UNIT_ROUNDS(ring_restarts_in_each_size, 0, NEAR_TIERS * NEAR_TIERS)
 {
 	uint32_t i, from = (uint32_t)_i / NEAR_TIERS;
@@ -234,8 +237,8 @@ UNIT_ROUNDS(rings_are_adjacent, 0, 12)
 }
 
 /*
- * Each size class has data of at least eager[] bytes. _i is the index of
- * pages[].
+ * The data ring of each size class has space for a message of eager[] bytes. _i
+ * is the index of pages[].
  */
 UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 {
@@ -260,7 +263,10 @@ UNIT_ROUNDS(size_classes_have_limits, 0, 3)
 	ck_assert_uint_eq(near_tier_fit(SIZE_MAX), NEAR_TIERS - 1);
 }
 
-/* 64 or 192 ports that all send to each other, with a record of each */
+/*
+ * 64 or 192 ports that all send to each other; each port also has a page with
+ * its registry record
+ */
 UNIT_TEST(memory_of_ports_is_limited)
 {
 	near_page_assume(4096);

@@ -151,9 +151,9 @@ UNIT_LOOP(target_executes_when_single_copies_end, 0, 2)
 UNIT_CASE("by the target", side_setup_asked, side_teardown);
 
 /*
- * b rejects a write, and stores its id, to reject its further parts. After 2^31
- * operations, a new write has the same id. It must succeed, whether it has one
- * part (_i is 0) or many (1).
+ * b rejects a write, and stores the write's id, to reject the write's further
+ * parts. After 2^31 operations, a new write has the same id. The new write must
+ * succeed, whether it has one part (_i is 0) or many (1).
  */
 UNIT_LOOP(reused_id_gets_own_reply, 0, 2)
 {
@@ -262,7 +262,10 @@ UNIT_TEST(atomics)
 				    &was, 8, 0), a.done), 0);
 	ck_assert_uint_eq(was, 3);
 	ck_assert_uint_eq(*target, 1);
-	/* operands of injected atomics may change at once; all take effect */
+	/*
+	 * with NEAR_RMA_COPY, the operand may change as soon as the call has
+	 * returned; all 2000 atomics must add the operand's earlier value
+	 */
 	done = a.done;
 	for (i = 0; i < 2000; i++) {
 		one = 1;

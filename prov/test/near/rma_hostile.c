@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Requests and replies that no correct peer sends disconnect the peer with one
- * warning, and write no byte.
+ * After a request or reply that no correct peer sends, the port must disconnect
+ * the peer with one warning, and must write no byte.
  */
 
 #include "rma_side.h"
@@ -132,7 +132,7 @@ UNIT_LOOP(invalid_result_disconnects, 0, 2)
 	to_b->tx.dtail = data_end;
 	publish(NEAR_KIND_ANSWER, &(struct near_slot) { .rma_answer = answer });
 	expect_disconnected("result");
-	/* b has no event: the operation had no cookie */
+	/* b gets no completion, because the operation had no cookie */
 	ck_assert_uint_eq(b.done, 0);
 	ck_assert_uint_eq(beyond[0], 0x5a);
 	ck_assert_uint_eq(beyond[8], 0x5a);

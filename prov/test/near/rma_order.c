@@ -9,8 +9,8 @@
 #include "near/rma/ops.h"
 #include "rma_side.h"
 
-#define LONG (2 * NEAR_STEP)	/* bytes; one call or poll copies fewer */
-#define NEVER 1000000 /* messages that b's sink rejects: all */
+#define LONG (2 * NEAR_STEP)	/* bytes: more than one call or poll copies */
+#define NEVER 1000000 /* value of `reject`: b's sink rejects all messages */
 
 static int start(enum near_verb verb, size_t len, uint32_t flags)
 {
@@ -276,8 +276,8 @@ UNIT_TEST(quiet_ends_when_all_is_complete)
 
 /*
  * With NEAR_RMA_BEHIND, near sends an empty write behind the message, to get a
- * reply. b must not report it as an event. When b closes, the operation that
- * waits for the reply must end.
+ * reply. b must not report this write as an event. When b closes, the operation
+ * that waits for the reply must end.
  */
 UNIT_TEST(closed_target_ends_operations)
 {
@@ -293,10 +293,10 @@ UNIT_TEST(closed_target_ends_operations)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
- * b consumes a delegated operation between two messages. It must report the
- * event before the second message. _i is 0: a write with data; 1: the same,
- * but it fails, so it has no event; 2, 3: a write and a read, of which b
- * requires events.
+ * b consumes a delegated operation between two messages. b must report the
+ * operation's event before the second message. _i is 0: a write with data; 1: a
+ * write with data that fails, and has no event; 2: a write, or 3: a read,
+ * without data, for which b requires events.
  */
 UNIT_LOOP(reports_precede_later_messages, 0, 4)
 {

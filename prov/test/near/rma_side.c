@@ -166,7 +166,7 @@ void side_setup_offers(void)
 void side_setup_delegs(void)
 {
 	side_setup_offers();
-	/* b gets an rx ring of a, and polls it */
+	/* b gets an active ring from a */
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), 0);
 	rig_until(b.rig, NULL, 1);
 }

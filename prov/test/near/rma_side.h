@@ -39,9 +39,9 @@ void side_setup_direct(void);
 /* Opens a and b. The target executes all operations. */
 void side_setup_asked(void);
 void side_teardown(void);
-/* side_setup_direct(), and small operations are delegated. */
+/* Like side_setup_direct(), but small operations are delegated. */
 void side_setup_offers(void);
-/* side_setup_offers(), and b has polled an rx ring of a. */
+/* Like side_setup_offers(), but b also has an active ring from a. */
 void side_setup_delegs(void);
 /* Starts an operation with one buffer; returns the result of near_rma(). */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,

@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Mappings of device memory that need a descriptor. a requests the descriptor
- * from b by the fd exchange, and stages operations until the reply.
+ * Mappings of device memory that need a file descriptor ("descriptor" in this
+ * file). a requests the descriptor from b by the fd exchange, and stages
+ * operations until the reply.
  */
 
 #include <sys/resource.h>
@@ -12,7 +13,7 @@
 #include "gpu_side.h"
 #include "near/link/fdx.h"
 
-static unsigned int files;	/* descriptors before the first request */
+static unsigned int files;	/* open files before the first request */
 
 static void setup(void)
 {
@@ -126,7 +127,7 @@ UNIT_TEST(lost_request_is_repeated)
 
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	ck_assert(lose_request());
-	/* again if this thread has lost its CPU for NEAR_MAPPING_REQUEST_MS */
+	/* repeats this if the thread did not run for NEAR_MAPPING_REQUEST_MS */
 	do {
 		start = first()->requested_ms = duo_now_ms();
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
@@ -285,8 +286,8 @@ UNIT_ROUNDS(unexpected_descriptor_is_closed, 0, 3)
 
 /*
  * A request has an unknown key (_i is 0), or the id of another allocation (1);
- * or the region has no export (2), also if the requested id is 0 (3). b must
- * reply without a descriptor.
+ * or the region has no export, and the requested id is not 0 (2) or is 0 (3). b
+ * must reply without a descriptor.
  */
 UNIT_ROUNDS(faulty_request_gets_no_descriptor, 0, 4)
 {
@@ -341,10 +342,11 @@ static int begin_second(void)
 }
 
 /*
- * Two allocations, one mapped; the device has no memory for the other mapping.
- * near drops the first mapping if it is unused (_i is 0), but not if it is in
- * use (1). near keeps the descriptor of the other allocation, and maps it after
- * the embedder has released a mapping.
+ * One of two allocations is mapped, and the device has no memory to map the
+ * other one. near drops the mapping of the first allocation if it is unused (_i
+ * is 0), but not if it is in use (1). near keeps the descriptor of the second
+ * allocation, and maps this allocation after the embedder has released a
+ * mapping.
  */
 UNIT_ROUNDS(scarce_memory_drops_unused_mappings, 0, 2)
 {

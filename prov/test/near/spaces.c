@@ -42,15 +42,21 @@ static const struct space {
 	{ "none", 0, BOTH_WAYS },
 	{ "ipc", CLONE_NEWIPC, BOTH_WAYS },
 	{ "mount", CLONE_NEWNS, BOTH_WAYS },
-	/* for this process, all others have the same uid: it trusts none */
+	/*
+	 * the process sees one and the same uid for all other processes, so it
+	 * trusts none of them
+	 */
 	{ "user without numbers", CLONE_NEWUSER, ONE_WAY },
-	/* outside processes can map its memory; it needs the fd exchange */
+	/*
+	 * outside processes can map the process's memory; the process itself
+	 * needs the fd exchange to map theirs
+	 */
 	{ "user", CLONE_NEWUSER | MAPPED, BOTH_WAYS },
 	{ "pid", CLONE_NEWPID, BOTH_WAYS },
 	{ "pid and ipc", CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWNS,
 	  BOTH_WAYS },
 	{ "pid and user", CLONE_NEWPID | CLONE_NEWUSER | MAPPED, BOTH_WAYS },
-	/* outside processes see another start time */
+	/* outside processes see another start time of the process */
 	{ "time", CLONE_NEWTIME, BOTH_WAYS },
 	/* no other process can check the owner of its socket */
 	{ "not dumpable", UNDUMPABLE, BOTH_WAYS },
@@ -286,7 +292,7 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 	finish(pid);
 }
 
-/* with each ptrace_scope (_i) */
+/* Messages must pass with each value of ptrace_scope (_i). */
 UNIT_LOOP(messages_pass_under_yama, 0, 2)
 {
 	static const char path[] = "/proc/sys/kernel/yama/ptrace_scope";

@@ -3,7 +3,8 @@
 
 /*
  * Fan-out: consecutive sends of one buffer to several peers. The first peer
- * reads the message from memory, others get it through rings with space for it.
+ * reads the message from the sender's memory. Each other peer gets it through
+ * its ring, if the ring has space.
  */
 
 #include "unit.h"

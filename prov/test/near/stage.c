@@ -232,7 +232,10 @@ static void a_keeps_stage(void)
 	ck_assert_uint_eq(a.table->stages[0], 1);
 }
 
-/* b closes while its device copies to the stage: a does not free the stage. */
+/*
+ * b closes while its device copies to the stage. a must not free the stage
+ * before the copy has ended.
+ */
 UNIT_TEST(stage_is_kept_until_copy_ends)
 {
 	gpu.polls = 5;
@@ -249,8 +252,9 @@ UNIT_TEST(stage_is_kept_until_copy_ends)
 }
 
 /*
- * Without a descriptor for the initiator's region table, the target rejects an
- * operation. The next one, with a descriptor, succeeds.
+ * The target has no free file descriptor to open the initiator's region table,
+ * and rejects an operation. When a file descriptor is free again, the next
+ * operation succeeds.
  */
 UNIT_TEST(target_without_descriptors)
 {
@@ -260,7 +264,10 @@ UNIT_TEST(target_without_descriptors)
 
 	ck_assert_int_ge(ended, 0);
 	side_until(first, true);
-	/* a message attaches b to a ring of a, for its replies */
+	/*
+	 * to send a message, b attaches to a ring of a, which b's replies then
+	 * use
+	 */
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
 	getrlimit(RLIMIT_NOFILE, &limit);

@@ -36,7 +36,10 @@ static int add(uint64_t key)
 	return near_table_add(table, &entry);
 }
 
-/* Asserts that both the table and its copy have the key, or neither. */
+/*
+ * Asserts that the table and its copy both have the key (there), or that
+ * neither of them has it (!there).
+ */
 static void expect(uint64_t key, bool there)
 {
 	const struct near_region_entry *own = near_table_find(table, key);
@@ -101,7 +104,9 @@ UNIT_TEST(changed_copy_is_not_trusted)
 	memcpy(map + 4, &bits, sizeof(bits));
 	map[16] += 2;
 	ck_assert_int_eq(near_table_view_find(view, 7, &seen), -EAGAIN);
-	/* no entry has the key; then the table's generation stays odd */
+	/*
+	 * first, no entry has the key; second, the table's generation stays odd
+	 */
 	bits = 5;
 	memset(map + 64, 0xff, 4096 - 64);
 	memcpy(map + 4, &bits, sizeof(bits));

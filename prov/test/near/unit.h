@@ -19,7 +19,7 @@ enum rig_kind { RIG_MSG, RIG_RNDV, RIG_RECEIVED, RIG_SENT, RIG_GONE };
 
 struct rig_event {
 	enum rig_kind kind;
-	/* sender of a message, with a reference until rig_close() */
+	/* sender of a message, or failed peer; the event holds a reference */
 	struct near_peer *peer;
 	struct near_msg msg;
 	uint8_t payload[RIG_PAYLOAD];
@@ -33,8 +33,9 @@ struct rig {
 	struct near_addr addr;
 	uint32_t count;
 	struct rig_event event[RIG_EVENTS];
-	int reject; /* messages that the sink rejects with -EAGAIN */
-	size_t idle;		/* memory after near_open(), bytes */
+	/* number of next messages for which the sink returns -EAGAIN */
+	int reject;
+	size_t idle;		/* bytes allocated by near_open() */
 	int warnings;
 	void (*on_forgotten)(struct rig *rig, struct near_peer *peer);
 	LIST_ENTRY(rig) open;
@@ -51,7 +52,7 @@ pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
 /* Sends 8 bytes. While the ring is full, polls rig and "other", if not NULL. */
 int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		  struct rig *other);
-/* Returns the number of open descriptors of this process. */
+/* Returns the number of open file descriptors of this process. */
 unsigned int rig_files(void);
 /* Opens two ports; returns b as a peer of a. */
 struct near_peer *rig_pair(struct rig **a, struct rig **b, bool no_cma);
