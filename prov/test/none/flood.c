@@ -12,7 +12,7 @@
 #define FLOOD_BYTES (80 << 20)
 #define FLOOD_LEN 4000
 #define FLOOD_MANY 70000	/* number of receives, or of large messages */
-/* number of failed sends in a row that fails the test */
+/* number of consecutive failed sends after which the test fails */
 #define FLOOD_RETRIES 1000
 
 static char out[FLOOD_LEN], in[FLOOD_LEN];
@@ -66,9 +66,9 @@ static void flood_recv(int at, uint64_t tag)
 UNIT_LONG_CASE("in pieces", flood_setup, recv_teardown, 300);
 
 /*
- * ep[1] sends many unexpected messages to ep[0]. The large message must arrive
- * nevertheless. It goes in fragments, because flood_setup() disables single
- * copy.
+ * A large message must arrive, although ep[1] sends many unexpected messages to
+ * ep[0]. The large message goes in fragments, because flood_setup() disables
+ * single copy.
  * - If _i is 0, ep[0] sends the large message. ep[1]'s CTS for it is behind the
  *   unexpected messages.
  * - If _i is 1, ep[1] sends the large message before the unexpected messages.

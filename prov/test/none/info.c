@@ -141,8 +141,8 @@ UNIT_TEST(info_node)
 }
 
 /*
- * Orders between messages and RMA are costly, so that an info has only those
- * that the hints request.
+ * Orders between messages and RMA are costly. So an info must have only those
+ * orders that the hints request.
  */
 UNIT_TEST(info_has_requested_orders_only)
 {
@@ -213,8 +213,8 @@ static const struct info_opened {
 };
 
 /*
- * near needs the descriptors of buffers in device memory, so that FI_HMEM
- * requires FI_MR_HMEM.
+ * near needs the descriptors of buffers in device memory. So FI_HMEM must
+ * require FI_MR_HMEM.
  */
 UNIT_TEST(hmem_requires_descriptors)
 {

@@ -162,8 +162,8 @@ UNIT_TEST(failed_sender_fills_multi_receive)
 }
 
 /*
- * An injected message that is too long for a slot, with FI_DELIVERY_COMPLETE.
- * Its completion has no context.
+ * With FI_DELIVERY_COMPLETE, an injected message that is too long for a slot
+ * must have a completion, whose context is NULL.
  */
 UNIT_TEST(long_inject_is_reported)
 {
@@ -180,7 +180,7 @@ UNIT_TEST(long_inject_is_reported)
 }
 
 /*
- * With FI_FENCE a small send returns -FI_EAGAIN until the large send before it
+ * With FI_FENCE, a small send returns -FI_EAGAIN until the large send before it
  * has ended.
  */
 UNIT_TEST(default_fence_delays_send)
@@ -202,7 +202,7 @@ UNIT_TEST(default_fence_delays_send)
 
 /*
  * The error entry of a canceled receive must have the receive's tag, not that
- * of a message before.
+ * of an earlier message.
  */
 UNIT_TEST(canceled_receive_reports_own_tag)
 {
@@ -223,9 +223,9 @@ UNIT_TEST(canceled_receive_reports_own_tag)
 }
 
 /*
- * The sender removes and inserts the receiver's address: after (_i is 0) or
- * before the receiver reads the first message. Neither side must regard the
- * other as failed: messages must still arrive, in both directions.
+ * The sender removes the receiver's address and inserts it again, after (_i is
+ * 0) or before (1) the receiver reads the first message. Neither side must
+ * regard the other as failed: messages must still arrive, in both directions.
  */
 UNIT_LOOP(reinserted_peer_has_not_failed, 0, 2)
 {
@@ -299,9 +299,10 @@ UNIT_LOOP(send_to_foreign_address_fails, 0, 2)
 }
 
 /*
- * A receive that names such an address must fail like a receive that names a
- * failed peer. If _i < 2, a send to this address fails first. If _i is odd, the
- * address belongs to another version of near, otherwise to another host.
+ * A receive that names an address from insert_foreign() must fail like a
+ * receive that names a failed peer. If _i < 2, a send to this address fails
+ * first. If _i is odd, the address belongs to another version of near,
+ * otherwise to another host.
  */
 UNIT_LOOP(receive_from_foreign_address_fails, 0, 4)
 {

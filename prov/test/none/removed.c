@@ -8,9 +8,9 @@
 UNIT_CASE("removed", recv_setup, recv_teardown);
 
 /*
- * An endpoint reaches DUO_LOCAL_MAX peers at a time. Addresses that were
- * removed do not count, even if the endpoint has exchanged no message with
- * their peers.
+ * An endpoint reaches at most DUO_LOCAL_MAX local peers at a time. Addresses
+ * that were removed do not count, even if the endpoint has exchanged no message
+ * with their peers.
  */
 UNIT_TEST(removed_addresses_do_not_count)
 {

@@ -29,7 +29,7 @@
 #define NEAR_TX_SIZE 65536	/* size in the info, for sends and receives */
 #define RECV_CQ 1024	/* size of the CQ, entries */
 
-/* Initializes this process's tables as fi/entry_near.c does. */
+/* Sets the provider's name and its parameters, as fi/entry_near.c does. */
 void side_module(void);
 struct fid_fabric *side_fabric(void);
 struct fid_fabric *side_opened(void);	/* returns the fabric of ep[] */
@@ -51,8 +51,8 @@ void recv_close(int i);	/* closes an endpoint and its CQ */
 /* Inserts the endpoint's address; returns its fi_addr. */
 fi_addr_t recv_insert(struct fid_ep *of);
 /*
- * Waits for the receiver's next completion with this context. Returns 0 or the
- * error.
+ * Waits for the receiver's next completion, which must have this context.
+ * Returns 0 or the completion's error.
  */
 int recv_end(const void *context);
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* Threads that sleep on a CQ's descriptor */
+/* Threads that sleep on a CQ's file descriptor */
 
 #include <poll.h>
 
