@@ -451,7 +451,10 @@ UNIT_LOOP(export_fails_without_change, 0, 5)
 	cuda->close(state);
 }
 
-/* Call 1 + _i of the driver in duo_cuda_map() fails. No mapping stays open. */
+/*
+ * In duo_cuda_map(), the driver's call number 1 + _i fails. No mapping stays
+ * open.
+ */
 UNIT_LOOP(failed_mapping_is_closed, 0, 2)
 {
 	void *state = open_region();

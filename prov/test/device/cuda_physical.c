@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* device/cuda.c for physical memory (cuMemCreate), shared by descriptors */
+/*
+ * device/cuda.c for physical memory (cuMemCreate), shared by file descriptors
+ */
 
 #include <rdma/fi_errno.h>
 
@@ -9,7 +11,7 @@
 #include "device/cuda_driver.h"
 #include "unit.h"
 
-#define FD 33			/* descriptor of `allocation` */
+#define FD 33			/* file descriptor of `allocation` */
 #define HANDLE 44
 
 static int handle_types = 1, handles, reservations;
@@ -193,9 +195,9 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 4)
 }
 
 /*
- * One call of the driver fails: call _i of duo_cuda_share() if _i < 3,
- * otherwise call _i - 2 of duo_cuda_map(). If _i is 4, the driver is out of
- * memory. No handle or mapping must stay open.
+ * One call of the driver fails: if _i < 3, the call number _i in
+ * duo_cuda_share(), otherwise the call number _i - 2 in duo_cuda_map(). If _i
+ * is 4, the driver is out of memory. No handle or mapping must stay open.
  */
 UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 {

@@ -16,7 +16,7 @@
 #define PINS 4
 #define FAILS 0x1000		/* HSA_STATUS_ERROR */
 
-enum agent { NO_AGENT, CPU, OTHER_CPU, GPU };	/* GPU + 1: the second */
+enum agent { NO_AGENT, CPU, OTHER_CPU, GPU };	/* GPU + 1: the second GPU */
 
 static struct {
 	char *memory;
@@ -134,8 +134,9 @@ int64_t hsa_signal_load_scacquire(struct duo_rocr_signal signal)
 }
 
 /*
- * ofi_duo stores 1 in the signal before it starts a copy of a device. ofi_duo
- * stores 0 after the CPU, instead of a device, has executed the copy.
+ * ofi_duo stores 1 in the signal before it starts a copy that a device
+ * executes. If the CPU executes a copy instead, ofi_duo stores 0 after this
+ * copy.
  */
 void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 {
@@ -144,8 +145,9 @@ void hsa_signal_store_screlease(struct duo_rocr_signal signal, int64_t value)
 }
 
 /*
- * Two calls wait for a copy: the first returns before the condition is true, as
- * ROCr permits; the second ends the copy.
+ * To wait for a copy, ofi_duo must call this function twice. The first call
+ * returns before the condition is true, as ROCr permits. The second call ends
+ * the copy.
  */
 int64_t hsa_signal_wait_scacquire(struct duo_rocr_signal signal, int condition,
 				  int64_t value, uint64_t timeout, int state)

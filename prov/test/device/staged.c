@@ -242,8 +242,8 @@ UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 
 /*
  * The library does not recognize the memory. For ROCr, the open of a region
- * then fails. For Level Zero, it uses the device in the attributes, and fails
- * only if this device is invalid.
+ * then fails. For Level Zero, the open uses the device in the attributes, and
+ * fails only if this device is invalid.
  */
 UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 {

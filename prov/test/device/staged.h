@@ -3,7 +3,8 @@
 
 /*
  * Common code of the stand-ins for ROCr and Level Zero: memory of two devices,
- * and asynchronous copies. The standin_poll() that ends a copy moves its bytes.
+ * and asynchronous copies. The call of standin_poll() that ends a copy moves
+ * the copy's bytes.
  */
 #ifndef STAGED_H
 #define STAGED_H
@@ -51,7 +52,7 @@ void standin_begin(struct standin_copy *copy, void *to, const void *from,
 		   size_t len);
 /*
  * Returns the state of a started copy. The third call, or the first with
- * at_once, ends the copy. It fails if standin.lost is set.
+ * at_once, ends the copy. If standin.lost is set, the copy has then failed.
  */
 enum standin_state standin_poll(struct standin_copy *copy, bool at_once);
 /* Returns the index of the device with this memory; -1: none. */
