@@ -2,8 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * local/registry.h: publishing and finding records. Malformed files are in
- * registry_bad.c, exited owners in registry_exited.c.
+ * local/registry.h: publishing and finding records. registry_bad.c tests
+ * malformed files, and registry_exited.c tests exited owners.
  */
 
 #include <sys/stat.h>
@@ -134,8 +134,9 @@ UNIT_TEST(addresses_have_different_names)
 }
 
 /*
- * An IP address with a port exists once in each network namespace. So its
- * record has the namespace, and only lookups of this namespace find the record.
+ * An IP address with a port exists once in each network namespace. So the
+ * record of such an address contains the namespace, and only lookups from this
+ * namespace find the record.
  */
 UNIT_TEST(address_is_unique_per_network_namespace)
 {

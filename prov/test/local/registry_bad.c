@@ -302,7 +302,7 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 
 /*
  * The record's pid belongs to another pid namespace and has no meaning here.
- * The owner holds the record's lock, so that a sweep must keep it.
+ * But the owner holds the record's lock. So a sweep must keep the record.
  */
 UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {

@@ -134,7 +134,7 @@ UNIT_TEST(wait_for_lock_grows_with_starts)
 		lock(DUO_REGISTRY_EXCLUSIVE);
 		_exit(0);
 	}
-	for (i = 0; i < 16; i++) {	/* 4 s: longer than the wait */
+	for (i = 0; i < 16; i++) {	/* 4 s: over DUO_LOCK_WAIT_MS */
 		usleep(250000);
 		publish();
 		duo_registry_withdraw(&pub);

@@ -3,7 +3,7 @@
 
 /*
  * Owners of records that SIGKILL has ended. Lookups reject their records; a
- * sweep removes the records and regions.
+ * sweep removes the records, and the regions (the owners' shared memory).
  */
 
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static bool region_exists(const char *peer_name)
 /*
  * Child: publishes "peer" with a region, writes the region's name to the pipe,
  * and waits to be killed. If `orphan` is not NULL, forks a child, and writes
- * its pid to the pipe.
+ * this child's pid to the pipe.
  */
 static void child_main(bool ready, const pid_t *orphan)
 {
@@ -139,8 +139,9 @@ UNIT_TEST(empty_record_of_dead_owner_is_swept)
 }
 
 /*
- * The owner has exited, but a grandchild has inherited the record's descriptor
- * and thereby its lock. The owner must count as exited all the same.
+ * The owner has exited, but its child has inherited the record's file
+ * descriptor and, by that, the record's lock. The owner must count as exited
+ * all the same.
  */
 UNIT_TEST(inherited_lock_does_not_keep_record)
 {

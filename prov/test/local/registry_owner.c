@@ -112,7 +112,7 @@ static void squat(enum squatter squatter, const char *path)
 UNIT_CASE("owner", setup, unit_dir_remove);
 
 /*
- * An object with a registry's name that belongs to another user, or is no
+ * An object that has a registry's name, but belongs to another user or is no
  * directory, must be ignored.
  */
 UNIT_LOOP(foreign_object_is_ignored, 0, ARRAY_SIZE(squatter_cases))
@@ -219,8 +219,8 @@ UNIT_TEST(unfinished_directory_is_waited_for)
 
 /*
  * The maker of the directory was stopped. duo_registry_lock() must return
- * -FI_EBUSY, and not wait in duo_registry_open(): fi_enable() would wait under
- * the domain's locks.
+ * -FI_EBUSY, and not wait in duo_registry_open(): fi_enable() would hold the
+ * domain's locks during the wait.
  */
 UNIT_TEST(unfinished_directory_of_stopped_maker_is_busy)
 {
@@ -264,8 +264,9 @@ static pid_t start_churn(void)
 }
 
 /*
- * Child: waits until the parent closes go[], opens the registry, and writes its
- * inode number. Stays until all children have written.
+ * Child: waits until the parent has closed go[]. Then opens the registry's
+ * directory, and writes this directory's inode number. Stays until all children
+ * have written.
  */
 static void starter(const int *go, int report, int leave)
 {
