@@ -11,7 +11,8 @@
  * have more memory and file descriptors in use than before the run. Then
  * another sender must reach the survivor's port.
  *
- * TORTURE_SEED    number of the first run (default 1), printed by a failure
+ * TORTURE_SEED    number of the first run (default 1); a failure prints the
+ *                 number of its run
  * TORTURE_MS      time for each test, ms (default 500); after a stop at each
  *                 site, random sites follow until this time is over
  * TORTURE_STOP_MS time for which a process stays stopped, ms (default 20)
@@ -366,7 +367,7 @@ static void deaths_sweep(int number, int signal, const char *what)
 	stops_clear();
 	run = first;
 	deaths_run(plan, role, signal, 0, 0);
-	/* the first run only finds sites; later runs may not reach theirs */
+	/* the first run only finds sites; a later run may not reach its site */
 	for (runs = 1; !deaths_stopped() || duo_now_ms() < until_ms; runs++) {
 		if (!deaths_choose(UINT32_MAX, &seed, &i))
 			break;
@@ -407,8 +408,8 @@ UNIT_LOOP(stopped_process_has_not_failed, 0, (PLANS - 1) * TALK_ROLES)
 UNIT_LONG_CASE("long_stops", NULL, NULL, 3600);
 
 /*
- * All plans but the last run at once, since most of their processes are stopped
- * or asleep. contrib/torture sets a long TORTURE_STOP_MS.
+ * All plans except the last run at the same time, because most of their
+ * processes are stopped or asleep. contrib/torture sets a long TORTURE_STOP_MS.
  */
 UNIT_TEST(process_stopped_for_long_has_not_failed)
 {

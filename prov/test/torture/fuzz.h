@@ -3,8 +3,8 @@
 
 /*
  * Random inputs from a seed, in rounds. Each round is a process, which must
- * succeed within 10 minutes. A failure prints the seed of its round, which
- * repeats the round.
+ * succeed within 10 minutes. A failure prints the seed of the failed round. If
+ * TORTURE_SEED is this seed, the first round repeats the failed one.
  *
  * TORTURE_SEED    seed of the first round (default 1)
  * TORTURE_INPUTS  number of inputs of a test (default 20000)

@@ -2,10 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * One test sends a port datagrams of the fd exchange with changed bytes and any
- * descriptors. The port must close the descriptors of rejected datagrams. The
- * other test connects the port to changed addresses, which an application might
- * insert. Correct peers must still reach the port.
+ * One test sends datagrams of the fd exchange to a port, with changed bytes and
+ * any file descriptors. The port must close the file descriptors of rejected
+ * datagrams. The other test connects the port to changed addresses, which an
+ * application might insert. After both tests, correct peers must still reach
+ * the port.
  */
 
 #include <stddef.h>

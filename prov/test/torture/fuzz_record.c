@@ -3,8 +3,8 @@
 
 /*
  * Registry records with changed bytes, sizes and checksums. At the end of each
- * round, a lookup and a sweep accept the correct record. Each name that a
- * lookup returns ends with a 0 byte.
+ * round, a lookup must accept the correct record. Each name that a lookup
+ * returns must end with a 0 byte.
  */
 
 #include <fcntl.h>

@@ -5,7 +5,8 @@
  * Random changes of shared memory, while our port exchanges messages and RMA
  * with two peers, a good one and a bad one. Before each step, the test changes
  * memory to which the bad peer has access, or stores an invalid slot in the bad
- * peer's ring. When our port disconnects the bad peer, a new one replaces it.
+ * peer's ring. When our port disconnects the bad peer, a new bad peer replaces
+ * it.
  *
  * The good peer's messages must arrive complete and in order. No byte outside
  * our memory region may change, and no access may be outside a mapping.
@@ -278,7 +279,8 @@ static void shared_change(void)
 		if (ring->segment)
 			fuzz_change(ring->tx.ctl, shared_ring_size(ring));
 		break;
-	case 4:		/* the bad peer's claim at our port, or ours there */
+	case 4:
+		/* the bad peer's claim at our port, or our claim at its port */
 		if (ring->segment)
 			fuzz_change(&ring->segment->claim[ring->index],
 				    sizeof(struct near_claim));

@@ -115,7 +115,10 @@ static void stops_store(const volatile void *addr, const void *pc)
 
 #define STOPS_PC __builtin_return_address(0)
 
-/* The compiler calls these before a load or store. Loads do not count. */
+/*
+ * The compiler inserts a call of these functions before each load and store.
+ * Only stores count.
+ */
 #define STOPS_PLAIN(n)							\
 	void __tsan_read##n(void *addr);				\
 	void __tsan_write##n(void *addr);				\
@@ -203,8 +206,8 @@ void __tsan_atomic_signal_fence(int order)
 	}
 
 /*
- * The compiler calls these functions instead of atomic operations. They execute
- * each operation with sequential consistency.
+ * The compiler inserts calls of these functions in place of atomic operations.
+ * They execute each operation with sequential consistency.
  */
 #define STOPS_ATOMIC(n, type)						\
 	type __tsan_atomic##n##_load(const volatile type *at, int order); \

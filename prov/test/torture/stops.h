@@ -5,9 +5,9 @@
  * Stops a process at a store to shared memory.
  *
  * near's sources are compiled again with gcc's -fsanitize=thread. The compiler
- * then calls a function before each store, and instead of each atomic
- * operation. stops.c has these functions in place of ThreadSanitizer's. The
- * linker replaces memcpy(), memset() and the system calls that act on other
+ * then inserts a call of a function before each store, and in place of each
+ * atomic operation. stops.c has these functions in place of ThreadSanitizer's.
+ * The linker replaces memcpy(), memset() and the system calls that act on other
  * processes.
  *
  * A *site* is an instruction that calls one of these functions for memory
@@ -36,8 +36,8 @@ struct stops_site {
 void stops_init(void);
 void stops_clear(void);
 /*
- * Counts this process's stores from now on, in run number "run". Sends it the
- * signal at the nth execution of the site; nth 0: never.
+ * Counts this process's stores from now on, in run number "run". Sends the
+ * process the signal at the nth execution of the site; nth 0: never.
  */
 void stops_arm(uint32_t run, int signal, uint32_t site, uint32_t nth);
 /* Returns site number i; NULL: none. */

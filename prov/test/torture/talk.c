@@ -15,7 +15,9 @@ static uint8_t pattern[TALK_LARGE + 256];
 
 struct talk_common *talk_common(void)
 {
-	/* not near's memory: stores to it must not be counted */
+	/*
+	 * by a system call, because stores to this memory must not be counted
+	 */
 	long at = syscall(SYS_mmap, NULL, sizeof(struct talk_common),
 			  PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 			  -1, 0);
