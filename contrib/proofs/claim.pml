@@ -12,6 +12,7 @@
  * that the port reads is the owner's. A slot that a sender published before its end is
  * delivered before the rx ring ends. In the end all claims are free and all rings zero.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/peer.c near_claim near_connect_ring near_disconnect near_doorbell_ring
  * C: link/rx_ring.c near_rx_ring_open near_rx_ring_peer near_ring_clear near_ring_free
  * C: link/rx_ring.c near_rx_ring_release near_claim_exited
@@ -214,8 +215,9 @@ inline ring_rang(r)
 }
 
 /*
- * near_claim_abandoned(), as one step: it loads the state, checks the process, and loads
- * the state again, which must be the same. A process that is dead cannot change it.
+ * near_claim_abandoned(), as one step: it loads the state, checks the process, and
+ * loads the state again, which must be the same. A process that is dead cannot change
+ * the state.
  */
 #define DEAD_CLAIM(r) (KIND(LOAD(PORT, STATE(r))) == TAKEN && \
 	LOAD(PORT, STATE(r)) != TAKEN && \
@@ -232,7 +234,10 @@ inline look(r)
 	fi
 }
 
-/* near_port_reap(): a pidfd reports an exit, or the mark of a closed port a close */
+/*
+ * near_port_reap(): a pidfd reports an exit, or the mark of a closed port reports a
+ * close
+ */
 #define ENDS(r) (lane[r] != NOBODY && \
 	((dead[lane[r]] && FENCED(lane[r])) || closing[lane[r]]))
 

@@ -12,6 +12,7 @@
  * that the sender does not write into the buffer. A receiver that waits for a live
  * sender forever is an invalid end state.
  *
+ * Lines for ./run, which explains their keys:
  * C: msg/coop.h near_coop_begin near_coop_take near_coop_end near_coop_wrote
  * C: msg/coop.h near_coop_sender_ended
  * C: msg/large.h near_tx_coop_finish
@@ -156,7 +157,7 @@ proctype receiver()
 		store(RECEIVER, WROTE, r * 16);
 #endif
 		release(RECEIVER, CLAIMS, r * 16);
-		FENCED(RECEIVER);	/* the release of the slot, too */
+		FENCED(RECEIVER);	/* also for the release of the slot */
 		slots!r;
 		done = 0;
 		do

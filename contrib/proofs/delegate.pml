@@ -11,6 +11,7 @@
  * after the slot's operation was executed or has failed. If both live, all operations
  * are executed, and a thread that waits for ever is an invalid end state.
  *
+ * Lines for ./run, which explains their keys:
  * C: rma/delegate.h near_deleg_execute near_deleg_done near_deleg_add
  * C: rma/delegate.c near_delegs_change near_deleg_direct
  * C: rma/delegate.c near_delegs_revoke

@@ -15,6 +15,7 @@
  * once. After the last poll, each requester has attached or has an error, each claim
  * of a live sender has its rx ring, and no port keeps a peer whose port has ended.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/fdx.c near_fdx_msg_fault near_fdx_msg_fd near_fdx_monitor near_fdx_temporary
  * C: link/fdx.c near_answer near_fdx_accept near_fdx_msg_good near_fdx_msg_read near_fdx_read
  * C: link/fdx.c near_fdx_request near_fd_drop near_fd_drop_all near_fd_closed near_peer_open
@@ -116,10 +117,10 @@ byte claim[RECORDS];
 #define SOCKET(o) (o)
 #endif
 
-/* the fault of a step */
+/* the fault of a step: at a send; at the receipt of a datagram */
 #define NONE 0
-#define NO_FILES 1	/* the sender; the receiver gets no descriptor */
-#define FULL 2		/* ENOBUFS, ETOOMANYREFS; the receiver gets one descriptor */
+#define NO_FILES 1	/* no free descriptor; no descriptor arrives */
+#define FULL 2		/* ENOBUFS, ETOOMANYREFS; only one descriptor arrives */
 #define LATER 3		/* NEAR_FDX_REPEAT_MS have not passed; epoll_ctl() fails */
 
 inline choose()
@@ -241,7 +242,7 @@ inline fail(r)
 	fi
 }
 
-/* near_fdx_send(): ret */
+/* near_fdx_send(), with its result in ret */
 inline send(r, what)
 {
 	o = OTHER(r);
@@ -258,7 +259,7 @@ inline send(r, what)
 	o = 0
 }
 
-/* near_fdx_request(): ret. Without faults, one request in a round */
+/* near_fdx_request(), with its result in ret. Without faults, one request in a round */
 inline request(r)
 {
 	if
@@ -282,7 +283,7 @@ inline request(r)
 	fi
 }
 
-/* near_monitor(): ret */
+/* near_monitor(), with its result in ret */
 inline watch(r)
 {
 	if
@@ -392,7 +393,10 @@ inline answer()
 	now = 0; from = 0; to = 0; kind = 0; ret = 0; fault = NONE
 }
 
-/* near_connect_open(): ret; peer: the port whose segment it has opened */
+/*
+ * near_connect_open(), with its result in ret; peer: the port whose segment it has
+ * opened
+ */
 inline open_segment(r)
 {
 	peer = OTHER(r);

@@ -7,6 +7,7 @@
  * every published slot: a consumer that has no active ring while a slot is full is an
  * invalid end state. If there is one producer, it may be killed at any step.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/ring.h near_tx_publish near_tx_need_doorbell near_tx_polled
  * C: link/ring.c near_tx_fence
  * C: link/peer.c near_doorbell_ring

@@ -10,6 +10,7 @@
  * after an error, and after the initiator has closed. An initiator that waits forever is
  * an invalid end state.
  *
+ * Lines for ./run, which explains their keys:
  * C: rma/loan.c near_loan_issue near_loan_answered near_loan_copy near_loan_serve
  * C: rma/loan.c near_loan_end near_loan_revoke near_loans_revoke
  * C: rma/stage.c near_stage_close

@@ -3,14 +3,15 @@
 
 /*
  * A ring that is resized from 2 slots to 4 while messages go through it. The sender's
- * last slot is MOVE (NEAR_KIND_RESIZE). The receiver initializes the ring with the new
- * size and answers. The sender then continues at the start of the ring. The sender may
- * be killed at any step.
+ * last slot in the old ring is MOVE (NEAR_KIND_RESIZE). The receiver initializes the
+ * ring with the new size and answers. The sender then continues at the start of the
+ * ring. The sender may be killed at any step.
  *
  * Asserted: messages arrive in order, each once, with the written contents; no slot of
  * the previous ring is received; all slots published before a failure arrive. A sender
  * that waits for ever, for a slot or for the answer, is an invalid end state.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/ring.h near_tx_slot near_tx_gate near_tx_open_gate near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_release_slot
  * C: link/ring.c near_tx_init near_rx_init near_tx_restart near_rx_restart
@@ -55,7 +56,7 @@
 #include "memory.pml"
 
 #define MOVE 8
-#define LAPS 4			/* more than occur; the C code has 65,536 */
+#define LAPS 4			/* more laps than occur; the C code has 65,536 */
 
 byte sent;			/* number of published messages */
 byte arrived;
@@ -155,7 +156,7 @@ inline answer()
 /* near_rx_ring_resize() */
 inline moved()
 {
-	assert(moves < 2);	/* a further MOVE would be one of the old ring */
+	assert(moves < 2);	/* a further MOVE would be left from the old ring */
 	if
 	:: mask = 3
 	:: true		/* no memory: the size stays */

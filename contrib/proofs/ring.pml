@@ -11,6 +11,7 @@
  * before it was killed arrive. A producer that waits for space for ever is an invalid
  * end state.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/ring.h near_data_max near_tx_slot near_tx_data near_tx_publish
  * C: link/ring.h near_rx_ready near_rx_data near_rx_release_slot near_rx_release
  * C: link/ring.c near_tx_reload near_tx_init near_rx_init

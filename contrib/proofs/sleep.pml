@@ -5,11 +5,12 @@
  * A sleeping thread and its wakeup. The thread calls near_woken() and near_arm(), then
  * reads the wake pipe. Two producers publish a slot each, see the need-doorbell flag,
  * ring the doorbell, and write a byte into the pipe if the port is armed. It is an
- * invalid end state if the thread sleeps while a ring has a slot, and neither a byte nor
- * a failure will wake the thread. A producer may pause at any step, as spin tries all
- * orders of steps; one producer may be killed. At the start the first producer's ring is
- * active, and the second producer's is idle.
+ * invalid end state if the thread sleeps while a ring has a slot, and neither a byte
+ * nor a failure will wake the thread. A producer may pause at any step, because spin
+ * tries all orders of steps; one producer may be killed. At the start the first
+ * producer's ring is active, and the second producer's is idle.
  *
+ * Lines for ./run, which explains their keys:
  * C: link/rx_ring.c near_arm near_port_doorbells near_doorbell_handle near_rx_ring_activate
  * C: link/peer.c near_doorbell_ring near_wake
  * C: link/alive.c near_woken near_wake_drain near_port_reap
@@ -32,7 +33,7 @@
  *
  * Not modeled: several threads that sleep on one port, and operations that another
  * thread of the process adds (near_port_added()). The lock of the port's owner protects
- * both. A wake pipe that cannot be opened (near_wakes_repeat()).
+ * both. Nor is a wake pipe modeled that cannot be opened (near_wakes_repeat()).
  */
 #ifdef AGAIN
 #define P 1
@@ -256,7 +257,7 @@ proctype sleeper()
 		:: else ->
 			if
 			:: pipe
-			:: DONE		/* all consumed: it may sleep for ever */
+			:: DONE		/* all consumed: the thread may sleep */
 #ifndef NO_DEATHS
 			:: dead[0] && !ended[0] && FENCED(0)
 #endif

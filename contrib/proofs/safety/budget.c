@@ -9,6 +9,7 @@
  * - a resize does not change the pages of another ring;
  * - the loops over size classes end.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/ring_budget.c near_rx_ring_resize near_rx_ring_extend
  * C: near/link/ring_budget.c near_budget_grant near_budget_fit near_tier_for
  * C: near/link/ring_budget.c near_budget_share near_budget_beyond

@@ -9,6 +9,7 @@
  * - each ring and each reference is dropped once;
  * - the tables of rings stay consistent.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/rx_ring.c near_port_doorbells near_doorbell_handle
  * C: near/link/rx_ring.c near_rx_ring_open
  * C: near/link/rx_ring.c near_rx_ring_peer near_claim_failed near_ring_free
@@ -61,10 +62,13 @@
 
 #include "hostile.h"
 
-/* True if at most two bits are set: a loop over the bits has two passes. */
+/*
+ * True if at most two bits are set, so that a loop over the bits has at most
+ * two passes.
+ */
 #define few(x) (!((x) & ((x) - 1) & (((x) & ((x) - 1)) - 1)))
 #define RINGS 2
-#define PLACE 4096	/* offset of a place that near_place() has computed */
+#define PLACE 4096	/* size of each place of near_place() below */
 
 static void rang(uint32_t index);
 static void *ring_new(void);

@@ -7,6 +7,7 @@
  * - memory is reserved only for claims and for the ring's place;
  * - the sender's end of the ring has the size of the bytes that were mapped.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/peer.c near_claim near_connect_place near_connect_ring
  * C: near/link/peer.c near_doorbell_ring near_wake near_peer_wake_fd
  * C: near/link/peer.c near_disconnect
@@ -84,7 +85,7 @@ void near_segment_close(struct near_segment *segment)
 {
 }
 
-/* Returns a descriptor of the peer's pipe, or of any other file. */
+/* Returns a file descriptor of the peer's pipe, or of any other file. */
 int near_peer_open(const struct near_peer *of, enum near_fd_open which,
 		   int theirs, int flags)
 {

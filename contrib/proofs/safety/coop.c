@@ -8,6 +8,7 @@
  * - each step of an operation ends;
  * - the counters of an operation stay within the message.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/msg/coop.h near_coop_step near_coop_take near_coop_end
  * C: near/msg/coop.h near_coop_sender_ended
  * C: near/msg/large_coop.c near_tx_coop_requested near_tx_coop near_tx_push

@@ -2,13 +2,15 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * A datagram of the fd exchange, with any bytes and descriptors, from any user:
- * no access is out of bounds, and each descriptor is closed once, or has one
- * owner. A port takes descriptors only from a datagram that its own user has
- * sent, and that has as many descriptors as it states. A port gives or takes a
- * descriptor of device memory only if its own user has sent the datagram, and
- * near_fdx_msg_from() confirms that the port in fdx.from has sent it.
+ * A datagram of the fd exchange, with any bytes and file descriptors, from any
+ * user: no access is out of bounds, and each descriptor is closed once, or has
+ * one owner. A port takes descriptors only from a datagram that its own user
+ * has sent, and that has as many descriptors as it states. A port gives or
+ * takes a descriptor of device memory only if its own user has sent the
+ * datagram, and near_fdx_msg_from() confirms that the port in fdx.from has sent
+ * it.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/fdx.c near_fdx_read near_fdx_msg_read near_fdx_msg_fault
  * C: near/link/fdx.c near_fdx_msg_good near_fdx_msg_foreign near_fdx_accept
  * C: near/link/fdx.c near_fdx_monitor near_fdx_msg_fd near_answer
@@ -34,8 +36,8 @@
 #include "near/link/fdx_socket.c"
 #include "near/link/fdx.c"
 
-#define FIRST 100	/* the descriptors are FIRST, FIRST + 1 and so on */
-#define OLD 200		/* first descriptor that the peer has already */
+#define FIRST 100	/* the datagram's descriptors: FIRST and up */
+#define OLD 200		/* `peer` has earlier descriptors: OLD and up */
 #define GIVEN 300	/* a descriptor of this port's device memory */
 #define MINE 1000	/* this user */
 

@@ -9,6 +9,7 @@
  * - an operation in the list is still marked as sent, with its slot;
  * - no operation ends with success if its copy has failed or was short.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/delegate.c near_rma_delegate near_deleg_wanted
  * C: near/rma/delegate.c near_delegs_step near_delegs_count near_deleg_counted
  * C: near/rma/delegate.c near_delegs_revoke near_deleg_direct

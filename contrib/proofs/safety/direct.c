@@ -11,6 +11,7 @@
  * - the operation ends, and notifies the target after the last byte, or the
  *   target executes all of it.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
  * C: near/rma/direct.c near_rma_notifies near_rma_notify
@@ -156,7 +157,10 @@ void near_doorbell_ring(struct near_peer *to)
 	notified = true;
 }
 
-/* Makes an operation; its one or two buffers have its length in total. */
+/*
+ * Makes an operation with one or two buffers, whose lengths sum up to the
+ * operation's length.
+ */
 static void op_any(void)
 {
 	size_t len = any(size_t), first = any(bool) ? len : any(size_t);

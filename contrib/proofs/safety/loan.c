@@ -12,6 +12,7 @@
  * - a region of device memory is not copied as host memory;
  * - a mapping counts as used while a copy is pending.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/loan.c near_loan_serve near_loan_copy near_loan_map
  * C: near/rma/loan.c near_loan_local near_loan_end
  * CBMC: --unwind 3 --object-bits 10

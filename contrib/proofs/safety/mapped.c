@@ -6,10 +6,10 @@
  * export and generation in the target's table. Asserted:
  * - each copy is between the operation's buffers and bytes of the mapping;
  * - each operation ends once;
- * - a mapping stays while an operation uses it, and is dropped once, into the
- *   list near_table.unmapped;
- * - each descriptor of an allocation has one owner, or is closed once.
+ * - a mapping in use stays; each is dropped once, into near_table.unmapped;
+ * - each file descriptor of an allocation has one owner, or is closed once.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/mapping.c near_mapping_get
  * C: near/rma/mapping.c near_mapped_queue near_mapping_open near_mapping_find
  * C: near/rma/mapping.c near_mapping_at near_mapping_drop
@@ -285,7 +285,7 @@ uint64_t duo_now_ms(void)
 	return any(uint64_t);
 }
 
-/* Makes a mapping, or the record of a failed attempt to map. */
+/* Makes a list entry for an allocation, which is mapped or not. */
 static struct near_mapping *mapping_any(struct near_link *list)
 {
 	struct near_mapping *mapping = malloc(sizeof(*mapping));
@@ -322,7 +322,7 @@ static void mapped_any(void)
 	at.staging = &staging;
 }
 
-/* Makes an operation; its two buffers have its length in total. */
+/* Makes an operation whose two buffers have at least its length. */
 static void op_any(struct near_rma_op *op)
 {
 	static void *handles[2] = { handles };

@@ -8,6 +8,7 @@
  * - the last ring ends with the file;
  * - slots and data lie in their ring.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/place.c near_place near_segment_size near_tier_most
  * C: near/link/place.c near_tier_least near_rings_end
  * CBMC: --unwind 9 --object-bits 10

@@ -6,6 +6,7 @@
  * length and a kind within bounds and a name that ends. A look-up reads within
  * record and address, and closes the file.
  *
+ * Lines for ./run, which explains their keys:
  * C: local/registry.c duo_record_open duo_record_read duo_record_valid
  * C: local/registry.c duo_registry_lookup duo_record_judge
  * CBMC: --unwind 66 --object-bits 10
@@ -46,7 +47,7 @@ static int opened(void);
 
 #define FD 100
 static bool is_open;
-static ssize_t got;		/* bytes of the record that were read */
+static ssize_t got;		/* number of bytes that were read */
 
 static int opened(void)
 {

@@ -9,6 +9,7 @@
  * - an operation ends once;
  * - counts of expected replies do not wrap.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/issue.c near_rma_answered near_rma_answer_take near_rma_accept
  * C: near/rma/issue.c near_rma_accept_small near_rma_end_more near_rma_unqueue
  * C: near/rma/inline.h near_rma_end
@@ -104,7 +105,8 @@ static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 }
 
 /*
- * Makes an operation whose first part was requested; small: by the fast path.
+ * Makes an operation in any state. If it is small, the fast path has requested
+ * it.
  */
 static void op_any(struct near_rma_op *op)
 {
@@ -133,7 +135,7 @@ static void op_any(struct near_rma_op *op)
 		buffers(&op->args.local, op->local, op->args.len);
 	if (op->args.verb == NEAR_FETCH || op->args.verb == NEAR_COMPARE)
 		buffers(&op->args.result, op->result, op->args.len);
-	/* the fast path has one buffer */
+	/* an operation of the fast path has one buffer */
 	assume(!op->small || (op->local[1].iov_len == 0 &&
 			      op->result[1].iov_len == 0));
 	at.expect = op->expect;

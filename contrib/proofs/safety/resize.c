@@ -6,6 +6,7 @@
  * only bytes that it may access, and all of these lie in the address space of
  * its ring.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/resize.c near_resize_init near_resize_post near_resize_done
  * C: near/link/resize.c near_resize_answer near_resize_step near_resize_request
  * C: near/link/resize.c near_tx_full near_full near_too_small

@@ -7,6 +7,7 @@
  * number of laps is covered. Pointers that the functions return are valid for
  * their length.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/ring.h near_tx_slot near_tx_data near_tx_publish near_tx_free
  * C: near/link/ring.h near_tx_gate near_rx_ready near_rx_data near_rx_release
  * C: near/link/ring.h near_rx_release_slot near_data_max near_lines

@@ -5,6 +5,7 @@
  * Opening of a peer's segment, a file of any size with any bytes: the segment's
  * head and each ring that is mapped later lie in the file, which cannot shrink.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/link/segment.c near_segment_open near_segment_check_head
  * C: near/link/segment.c near_segment_check_file near_ring_map near_map
  * CBMC: --unwind 9 --object-bits 10

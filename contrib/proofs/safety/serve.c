@@ -7,6 +7,7 @@
  * names, if the region permits the access. Atomics are aligned. A reply is sent
  * from the region or from an earlier result, and ends once.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_req
  * C: near/rma/serve.c near_rma_serve_slot near_rma_operands_in near_rma_serve
  * C: near/rma/serve.c near_rma_is_invalid near_rma_find_memory near_rma_execute

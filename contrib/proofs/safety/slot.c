@@ -8,6 +8,7 @@
  * - an id finds only operations with the sender of the slot;
  * - fragments are copied within the buffers of an operation.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/msg/inline.h near_rx_ring_one near_rx_ring_inline near_rx_ring_other
  * C: near/msg/inline.h near_rx_ring_payload near_rx_ring_announced
  * C: near/msg/control.c near_control near_control_answer near_control_frag
@@ -112,7 +113,7 @@ bool near_peer_closed(struct near_port *of, struct near_peer *source)
 	return any(bool);
 }
 
-/* of prov/src/near/msg/large_coop.c, which coop.c checks */
+/* In place of functions of near/msg/large_coop.c, which coop.c checks */
 bool near_tx_coop_requested(struct near_port *of, struct near_tx_op *op,
 			    const struct near_slot *slot)
 {

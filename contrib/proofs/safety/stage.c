@@ -10,6 +10,7 @@
  * a loan, which names a region of the initiator (near/rma/stage.h), only if the
  * loan lies in a chunk and is for all bytes of the request.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/stage_serve.c near_stage_request near_stage_valid
  * C: near/rma/stage_serve.c near_stage_serve near_stage_open_theirs
  * C: near/rma/stage_serve.c near_stage_where

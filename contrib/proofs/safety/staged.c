@@ -9,6 +9,7 @@
  * - no operation ends with success if a part has failed;
  * - a stage that a live peer may still use is not given to another peer.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/stage.c near_stage_continue near_stage_issue near_chunk_copy
  * C: near/rma/stage.c near_stage_copy
  * C: near/rma/stage.c near_stage_step near_chunk_post near_chunk_copied

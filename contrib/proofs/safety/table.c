@@ -6,6 +6,7 @@
  * look-up reads only mapped entries, and ends. A range that is granted lies in
  * the entry's region.
  *
+ * Lines for ./run, which explains their keys:
  * C: near/rma/table.c near_table_view_open near_table_view_find
  * C: near/rma/table.c near_table_view_try near_table_view_map
  * C: near/rma/table.h near_table_view_known near_region_check near_table_hash
