@@ -12,7 +12,7 @@
 
 #include "unit.h"
 
-#define FAKE_ERROR FI_EIO	/* error that the call number fail_at returns */
+#define FAKE_ERROR FI_EIO	/* error of the call with number fail_at */
 #define FAKE_REFS 8
 #define FAKE_PEERS 512
 #define FAKE_CQ_SIZE 2048 /* smallest number of entries of a CQ of the core */
@@ -36,7 +36,10 @@ struct fake_obj {
 	bool enabled;			/* endpoint of shm: enabled */
 	enum fi_hmem_iface iface;	/* memory region: its interface */
 	uint64_t device;		/* memory region: its device */
-	/* memory region: number of further registrations that returned it */
+	/*
+	 * memory region: number of later registrations that returned the same
+	 * region
+	 */
 	int again;
 	struct fake_obj *ref[FAKE_REFS];
 	struct fid_peer_cq *peer_cq;
@@ -56,7 +59,7 @@ struct fake_obj {
 	 */
 	struct fid_peer_srx *srx;
 	char name[DUO_TRANSPORT_NAME_MAX];
-	LIST_ENTRY(fake_obj) map_link;	/* endpoint of shm: in eps of its map */
+	LIST_ENTRY(fake_obj) map_link;	/* endpoint of shm: fake_map.eps */
 	LIST_ENTRY(fake_obj) link;
 };
 
@@ -91,7 +94,7 @@ struct fake_map {
 };
 
 struct fake_path {
-	/* number of calls until now, of those that a test can make fail */
+	/* number of calls until now that fail_at could have made fail */
 	int calls;
 	int fail_at;	/* number of the call that fails, from 1; 0: none */
 	int live;	/* number of open objects */
@@ -165,7 +168,7 @@ struct fake_core {
 	 */
 	bool util_srx;
 	bool ends_twice; /* report a truncated receive twice, as efa does */
-	int eagain; /* number of next receives that return -FI_EAGAIN */
+	int eagain; /* number of receives from now on that return -FI_EAGAIN */
 	/* called during a post to the core, as if by another thread */
 	void (*on_post)(void);
 	int post_err;		/* error of the next receive */
@@ -192,7 +195,7 @@ struct fake_core {
 struct fake_shm {
 	LIST_HEAD(, fake_map) maps;	/* maps of all open AVs */
 	int inserted;		/* number of successful inserts */
-	int overwritten;	/* number of peers overwritten while inserted */
+	int overwritten; /* number of peers in maps that were overwritten */
 	bool full;		/* inserts fail: the map is full */
 	struct fake_obj *ep;	/* endpoint enabled first */
 	struct fake_msg_list incoming, queued, started;
@@ -221,7 +224,7 @@ struct fake_device {
 	 */
 	int maps;
 	int map_calls;
-	int polls;		/* polls until a copy has ended */
+	int polls;	/* number of polls of a copy that find it unfinished */
 	int fail_at; /* number of the call that fails, from 1; 0: none */
 	bool fails;		/* every call fails */
 };

@@ -94,8 +94,8 @@ static ssize_t fake_inject_atomic(struct fid_ep *ep, const void *buf,
 }
 
 /*
- * Records an atomic. "done" has the results, the compare operands and the
- * flags, which not all calls have.
+ * Records an atomic. "done" has the arguments that only some calls have:
+ * results, compare operands and flags.
  */
 static ssize_t fake_atomic_msg(struct fid_ep *ep, const char *call,
 			       const struct fi_msg_atomic *msg,

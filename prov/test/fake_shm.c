@@ -121,8 +121,9 @@ static struct fi_ops fake_shm_fid_ops = {
 };
 
 /*
- * Fails the test if a peer's region is unmapped already: smr_map_del() of
- * libfabric's shm accesses the regions of all peers here.
+ * Fails the test if the shared memory (region) of a peer is already unmapped:
+ * when an AV is closed, smr_map_del() of libfabric's shm accesses the regions
+ * of all peers.
  */
 static int fake_shm_av_close(struct fid *fid)
 {
@@ -252,7 +253,7 @@ static int fake_shm_ep_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 	return 0;
 }
 
-/* Enables an endpoint and makes its region. */
+/* Enables an endpoint, and creates its region (shared memory). */
 static int fake_shm_enable(struct fake_obj *ep)
 {
 	int ret = fake_enter(FI_DUO_LOCAL);
@@ -275,7 +276,7 @@ static int fake_shm_ep_control(struct fid *fid, int command, void *arg)
 	return command == FI_ENABLE ? fake_shm_enable(ep) : -FI_ENOSYS;
 }
 
-/* Marks the peer of a closed endpoint as dangling in all maps. */
+/* In all maps, marks the peer that is the closed endpoint as dangling. */
 static void fake_shm_unmap(struct fake_obj *ep)
 {
 	struct fake_map *map;

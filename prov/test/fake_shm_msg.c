@@ -117,8 +117,9 @@ static void fake_shm_deliver(struct fake_msg *msg)
 }
 
 /*
- * Removes from the list, and returns, the first message for ep or, if ep is
- * NULL, for CQ cq. NULL: none.
+ * Removes the first message for ep from the list, and returns the message. If
+ * ep is NULL, does so with the first message for the CQ cq. Returns NULL if
+ * there is no such message.
  */
 static struct fake_msg *fake_shm_next(struct fake_msg_list *list,
 				      const struct fake_obj *ep,
@@ -182,7 +183,7 @@ static int fake_shm_start(struct fi_peer_rx_entry *entry)
 	return 0;
 }
 
-/* Fails the test: shm's discard would write to the sender's region. */
+/* Fails the test: shm's discard would write to the sender's memory. */
 static int fake_shm_discard(struct fi_peer_rx_entry *entry)
 {
 	ck_abort_msg("discard of shm called");
@@ -198,8 +199,8 @@ struct fi_ops_srx_peer fake_shm_srx_ops = {
 };
 
 /*
- * Frees unmatched messages. Frees each message's receive entry twice, as
- * libfabric 2.1 does.
+ * Frees the endpoint's messages that have not completed. Frees the receive
+ * entry of each message twice, as libfabric 2.1 does.
  */
 void fake_shm_close(struct fake_obj *ep)
 {

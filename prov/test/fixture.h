@@ -62,8 +62,8 @@ void fixture_open(const struct fixture_attr *attr);
 /* Calls fixture_open() and fixture_try(); asserts success. */
 void fixture_start(const struct fixture_attr *attr);
 /*
- * Returns a second endpoint with another core address, not yet enabled. Binds
- * fx.av and, if cq_flags is not 0, fx.cq.
+ * Returns a second endpoint, which has another core address and is not enabled
+ * yet. Binds fx.av and, if cq_flags is not 0, fx.cq.
  */
 struct fid_ep *fixture_another(const struct fixture_attr *attr,
 			       uint64_t cq_flags);

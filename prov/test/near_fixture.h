@@ -22,9 +22,9 @@ extern struct rig {
 	char payload[64];
 	int arrived, received, sent;
 	int err;
-	/* called for a NEAR_DEVICE message, as near_sink.arrived() */
+	/* called by near_sink.arrived() for a message with NEAR_DEVICE */
 	int (*fetch)(struct near_peer *source, const struct near_msg *msg);
-	/* as near_sink.unload() */
+	/* called by near_sink.unload() */
 	int (*unload)(const void *from, void *host, size_t len);
 } rig;
 extern const struct near_sink rig_sink;
@@ -32,7 +32,10 @@ extern const struct near_sink rig_sink;
 extern fi_addr_t peer;
 extern char large[LARGE], got[LARGE];
 
-/* Opens a port of near with rig_sink. Stores fx.ep, the port's peer, in *us. */
+/*
+ * Opens a port of near with rig_sink. Stores the port's near_peer that is fx.ep
+ * in *us.
+ */
 struct near_port *rig_open_port(struct near_peer **us);
 
 /*

@@ -16,7 +16,7 @@
 extern uint64_t theirs[WORDS], ours[WORDS];
 extern char context;
 extern struct fid_mr *mr;	/* region of port_region_open(); NULL: none */
-/* number of polls before a copy by the peer's device ends */
+/* number of polls of a copy by the peer's device that find it unfinished */
 extern int port_device_polls;
 /* number of the call of the peer's device that fails, from 1; 0: none */
 extern int port_device_fails;
@@ -50,8 +50,8 @@ void port_add_device(const char *handle);
 #define MESSAGE_LEN (LARGE / 2 - 100)
 void port_add_messages(const char *handle, uint32_t access);
 /*
- * Returns the address at which the test can access the byte of the peer's
- * device memory at "at". NULL: not the peer's device memory.
+ * "at" is an address in the peer's device memory. Returns the address at which
+ * the test can access the same byte. NULL: "at" is not in this device memory.
  */
 char *port_device(const void *at);
 void port_remove_device(void);

@@ -24,9 +24,10 @@
  * 	UNIT_TEST(reads_nothing) { }
  *
  * UNIT_LOOP() runs the test for each _i from first to end - 1, each in its own
- * process. UNIT_ROUNDS() runs all these rounds in one process, with teardown
- * and setup between two rounds, because the start of a process takes longer
- * than most rounds. If a round fails, its number is the last one printed.
+ * process. UNIT_ROUNDS() does the same in one process, with teardown and setup
+ * between two runs (rounds), because the start of a process takes longer than
+ * most rounds. Each round prints its _i first. So if a round fails, the number
+ * printed last is the _i of this round.
  *
  * A test of UNIT_CASE() may take 300 s, for a busy host.
  */

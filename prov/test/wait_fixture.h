@@ -12,7 +12,7 @@
 #include "fixture.h"
 
 #define LONG_MS 60000
-#define SILENCE_MS 100	/* 200 times the interval of the timer */
+#define SILENCE_MS 100	/* 200 times duo_params.wait_poll_us */
 
 extern struct fid_ep *peer;
 extern fi_addr_t to_us;	/* fi_addr of fx.ep in fx.av */
