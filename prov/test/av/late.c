@@ -74,8 +74,8 @@ UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 }
 
 /*
- * The peer is published after its insert. Nothing was sent to it before, so
- * that the first send looks it up again.
+ * The peer is published after its insert. Nothing was sent to the peer before,
+ * so the first send must look up the peer again, and use shm.
  */
 UNIT_TEST(first_send_to_late_peer_uses_shm)
 {
@@ -126,8 +126,8 @@ UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 }
 
 /*
- * No file can be opened when the peer is inserted. The record is read later,
- * although the registry has not changed.
+ * When the peer is inserted, this process cannot open files. ofi_duo must read
+ * the record later, although the registry has not changed.
  */
 UNIT_TEST(record_unreadable_at_insert_is_read_later)
 {

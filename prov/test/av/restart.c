@@ -39,8 +39,8 @@ static void restart(void)
 UNIT_CASE("restart", setup, fixture_close);
 
 /*
- * efa cannot cancel directed untagged receives (util_srx). So the receive that
- * names the address is not posted to the core; the wildcard receive is.
+ * efa cannot cancel directed untagged receives (util_srx). So ofi_duo must post
+ * the wildcard receive to the core, but not the receive that names the address.
  */
 UNIT_TEST(untagged_receives_on_efa_stay_local)
 {

@@ -209,7 +209,10 @@ UNIT_TEST(rejected_bind_fails)
 	expect_works(0, 0, 5);
 }
 
-/* Calls into the core fail, each once, while the second endpoint is opened. */
+/*
+ * Opens the second endpoint once for each call into the core, and makes this
+ * call fail.
+ */
 UNIT_TEST(failed_call_leaves_first_endpoint_usable)
 {
 	int n, first, last, failed = 0;
