@@ -62,8 +62,8 @@ UNIT_TEST(failed_recall_keeps_core_message)
 }
 
 /*
- * In the core's CQ, the entry of the canceled receive is behind errors and more
- * than a batch of completions. ofi_duo must find this entry.
+ * In the core's CQ, the entry of the canceled receive is behind an error and
+ * more completions than ofi_duo reads at once. ofi_duo must find this entry.
  */
 UNIT_TEST(canceled_entry_behind_others_is_found)
 {

@@ -23,7 +23,7 @@ static void setup(void)
 	duo_params.defer_us = 0;
 }
 
-/* Posts a wildcard receive; tag 0: untagged, or any tag. */
+/* Posts a wildcard receive. A tagged receive with tag 0 matches any tag. */
 static void post(enum duo_rx_kind kind, struct slot *at, uint64_t tag)
 {
 	memset(at, 0, sizeof(*at));

@@ -5,7 +5,10 @@
 
 #include "fixture.h"
 
-/* polls; if the core were used, fewer would post receives and poll the core */
+/*
+ * Number of polls. If the core were used, ofi_duo would post receives and poll
+ * the core after a smaller number.
+ */
 #define LONG 1000
 #define SECOND 1000000	/* us */
 
