@@ -138,9 +138,9 @@ UNIT_ROUNDS(order_is_same_for_any_array_size, 0, SIZES * ARRAY_SIZE(formats))
 }
 
 /*
- * A read with an array that is longer than a batch, but without an array for
- * sources. ofi_duo then uses its own array for sources, which has space for one
- * batch only.
+ * The read has an array of more than DUO_CORE_BATCH entries, and no array for
+ * sources. ofi_duo then uses its own array for sources, which has space for
+ * DUO_CORE_BATCH sources only.
  */
 UNIT_TEST(array_above_batch_without_sources_works)
 {

@@ -186,8 +186,9 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 }
 
 /*
- * With FI_THREAD_COMPLETION, a read of a counter that was never bound crashes
- * in tcp. ofi_duo binds no counter of receives to the core.
+ * ofi_duo binds no counter of receives to the core's endpoint. So it must not
+ * read the core's counter: with FI_THREAD_COMPLETION, tcp crashes in a read of
+ * a counter that was never bound.
  */
 UNIT_TEST(unbound_counter_of_core_is_not_read)
 {
@@ -354,7 +355,7 @@ static const struct fi_cntr_attr unsupported[] = {
 
 /*
  * A counter with these attributes is rejected. Then ofi_duo must not close a
- * descriptor of the application, such as 0.
+ * file descriptor of the application, such as 0.
  */
 UNIT_LOOP(unsupported_counter_is_rejected, 0, ARRAY_SIZE(unsupported))
 {

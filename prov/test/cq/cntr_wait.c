@@ -194,7 +194,7 @@ UNIT_TEST(wait_yields_if_configured)
 	struct fixture_attr attr = modes[0];
 
 	attr.cntr_wait = FI_WAIT_YIELD;
-	duo_params.yield_mask = 0; /* yield as often as a read of a CQ yields */
+	duo_params.yield_mask = 0; /* each read of an empty CQ may yield */
 	wait_open(&attr);
 	wait_in_silence();
 	ck_assert_int_gt(yields, 0);

@@ -254,9 +254,9 @@ UNIT_TEST(insert_waits_for_user)
 
 /*
  * fi_mr_reg() of a region without remote access changes no data that the CQ's
- * lock protects. So fi_mr_reg() must not wait for the thread that is inside the
- * CQ's single lock. In this test both are the same thread, so a wait would
- * never end.
+ * lock protects. So fi_mr_reg() must not wait for a thread that is inside the
+ * CQ's single lock. In this test, the thread inside the lock calls fi_mr_reg(),
+ * so a wait would never end.
  */
 UNIT_TEST(registration_waits_for_no_user)
 {
@@ -348,9 +348,10 @@ static const struct {
 };
 
 /*
- * The core has the level of the application, except efa: polls of a CQ of efa
- * change lists that all CQs of the domain share. efa locks these lists only if
- * its domain has FI_THREAD_SAFE.
+ * The application requests FI_THREAD_COMPLETION. The core's domain gets this
+ * level, but with efa it gets FI_THREAD_SAFE: polls of a CQ of efa change lists
+ * that all CQs of the domain share. efa locks these lists only with
+ * FI_THREAD_SAFE.
  */
 UNIT_LOOP(core_has_level, 0, ARRAY_SIZE(levels))
 {
@@ -362,8 +363,8 @@ UNIT_LOOP(core_has_level, 0, ARRAY_SIZE(levels))
 UNIT_CASE("no local transport", setup_no_peer, fixture_close);
 
 /*
- * A receive that the core has, when its CQ moves to the domain's group, must
- * still match.
+ * A receive is posted to the core. Then the receive's CQ moves to the domain's
+ * group. The receive must still match.
  */
 UNIT_TEST(receive_survives_join)
 {

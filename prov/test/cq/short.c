@@ -396,8 +396,9 @@ UNIT_TEST(send_queue_has_no_receives)
 
 /*
  * Alternating reads of two CQs must not prevent near's checks for peer failures
- * and resizes. _i % 3 and _i / 3 set the numbers of reads in a row. The limit
- * is CPU time, which other processes do not increase.
+ * and resizes. _i selects the number of reads of fx.cq in a row, and the number
+ * of reads of fx.tx_cq at the start. The limit is CPU time, which other
+ * processes do not increase.
  */
 UNIT_LOOP(alternating_reads_keep_periodic_checks, 0, 6)
 {

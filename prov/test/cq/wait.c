@@ -36,8 +36,8 @@ static struct fi_cq_tagged_entry read_one(void)
 UNIT_CASE("descriptor", setup, wait_close);
 
 /*
- * The descriptor is not readable before a message, nor after its completion was
- * read.
+ * The descriptor must not be readable before a message arrives, nor after the
+ * message's completion was read.
  */
 UNIT_TEST(no_event_does_not_wake)
 {
@@ -149,7 +149,7 @@ static void fall_asleep_on_sends(void)
 
 /*
  * Posts a multi-receive buffer. A local message waits in the unexpected queue
- * while the core fills the buffer. Falls asleep.
+ * while the core fills the buffer. At the end, fi_trywait() permits a sleep.
  */
 static void fill_buffer(void *buf, size_t len)
 {
