@@ -46,8 +46,8 @@ UNIT_TEST(completions_survive_close)
 }
 
 /*
- * Messages that arrive during the failed fi_close match in order, with receives
- * posted before and after it.
+ * Messages that arrive during the failed fi_close() must match, in order, the
+ * receives that are posted before and after this call.
  */
 UNIT_TEST(failed_close_keeps_endpoint_working)
 {

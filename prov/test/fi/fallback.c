@@ -182,7 +182,7 @@ static int count_endpoint(int dir)
  * has only 256 entries. If _i is 0, DUO_SHM_ENDPOINTS endpoints exist already,
  * and the new endpoint must use the core. If _i is 1, one endpoint less exists,
  * and the new endpoint must use shm. Endpoints that have ended still count as
- * long as the region of any endpoint exists.
+ * long as the shared memory of any endpoint (its region) exists.
  */
 UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 {
@@ -203,7 +203,10 @@ UNIT_LOOP(endpoint_beyond_shm_limit_uses_core, 0, 2)
 		ck_assert_int_eq(logged_lines, 0);
 }
 
-/* The end of all endpoints removes the registry's directory and its count. */
+/*
+ * When the last endpoint ends, ofi_duo removes the registry's directory, and
+ * with it the count.
+ */
 UNIT_TEST(last_endpoint_resets_shm_count)
 {
 	int dir;
@@ -214,7 +217,7 @@ UNIT_TEST(last_endpoint_resets_shm_count)
 	dir = duo_registry_open(duo_params.registry_dir, NULL);
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	ck_assert_int_eq(count_endpoint(dir), 2);
-	/* a sweep that finds no region does this */
+	/* a sweep that finds no region of shm does this */
 	duo_registry_reset_count(dir, shm_compat_id());
 	ck_assert_int_eq(count_endpoint(dir), 1);
 	close(dir);
@@ -230,7 +233,7 @@ UNIT_TEST(peer_beyond_shm_limit_uses_core)
 	expect_path(fx.ep, addr, FI_DUO_CORE, FI_DUO_NO_PEER_SLOT);
 }
 
-/* The peer's process runs, but its region was removed. */
+/* The peer's process runs, but its shared memory (region) was removed. */
 UNIT_TEST(peer_without_region_uses_core)
 {
 	const char *name;
@@ -262,7 +265,7 @@ static void limit_space(size_t left)
 	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/* shm reserves address space for the regions of all possible peers. */
+/* shm reserves address space for the shared memory of all possible peers. */
 UNIT_TEST(missing_address_space_uses_core)
 {
 	fixture_open(&plain);

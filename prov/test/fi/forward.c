@@ -14,8 +14,8 @@ static struct fid_mr *mr;
 static char buf[64];
 
 /*
- * The fixture opens its fabric without fi_fabric(), so that the fabric lacks
- * these operations.
+ * The fixture opens its fabric without fi_fabric(), so the fabric lacks these
+ * operations.
  */
 static struct fi_ops fabric_ops = {
 	.size = sizeof(struct fi_ops),
@@ -114,9 +114,9 @@ UNIT_TEST(region_operations_get_core_region)
 }
 
 /*
- * The functions of FI_EFA_DOMAIN_OPS. An application built with libfabric 2.2
- * or newer calls four more than older ones, without a check for NULL. ofi_duo's
- * table must have functions that return an error.
+ * Since libfabric 2.2, the table of FI_EFA_DOMAIN_OPS has four more functions.
+ * An application that was built with 2.2 or newer calls them without a check
+ * for NULL. So ofi_duo's table must have them, and they must return an error.
  */
 UNIT_TEST(newer_domain_operations_are_rejected)
 {

@@ -219,7 +219,7 @@ UNIT_LOOP(domain_is_replaced_if_near_supports_it, 0, ARRAY_SIZE(infos))
 		      "\"%s\" in \"%s\"", infos[_i].why, logged);
 }
 
-/* The core may be able to copy device memory that near cannot. */
+/* The core may be able to copy device memory that near cannot copy. */
 UNIT_TEST(uncopyable_device_memory_keeps_core_domain)
 {
 	ck_assert_int_eq(install(), 0);
@@ -271,8 +271,8 @@ UNIT_TEST(nested_domain_is_not_replaced)
 }
 
 /*
- * With FI_PROGRESS_AUTO the application need not poll, so that a thread of
- * ofi_duo must poll.
+ * With FI_PROGRESS_AUTO the application need not poll, so a thread of ofi_duo
+ * must poll.
  */
 UNIT_TEST(auto_progress_starts_thread)
 {
@@ -367,8 +367,8 @@ static void *churn(void *arg)
 
 	(void) arg;
 	/*
-	 * no ck_assert(): a child forked meanwhile would inherit its lock,
-	 * locked
+	 * no ck_assert(), which takes a lock: a child that is forked while this
+	 * thread holds the lock would wait for it forever
 	 */
 	while (!atomic_load(&churned)) {
 		if (fi_domain(fabric, info, &opened, NULL) ||

@@ -84,7 +84,7 @@ UNIT_TEST(to_core_without_attributes)
 	struct fi_info *core = duo_info_to_core(&bare);
 
 	ck_assert_ptr_nonnull(core);
-	ck_assert_uint_eq(core->caps, 0);	/* 0 stays 0: any capability */
+	ck_assert_uint_eq(core->caps, 0);	/* 0: any capability */
 	ck_assert_ptr_null(core->fabric_attr);
 	fi_freeinfo(core);
 }

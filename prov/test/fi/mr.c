@@ -90,8 +90,8 @@ UNIT_LOOP(bind_to_counter_gets_core_counter, 0, 3)
 }
 
 /*
- * Sub-regions are not supported. libfabric's hooks may call with an
- * attr.base_mr that is undefined. ofi_duo must not use it.
+ * Sub-regions are not supported. libfabric's hooks may pass an undefined
+ * attr.base_mr, which ofi_duo must not use.
  */
 UNIT_TEST(base_region_is_ignored)
 {

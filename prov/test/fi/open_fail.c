@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Opens and enables an endpoint while each call into the core or shm fails
- * once. Either the error is returned, or the endpoint works with the core
- * alone. No object may stay open or half initialized.
+ * Opens and enables an endpoint once for each call into the core or shm, and
+ * makes this call fail. Either the error is returned, or the endpoint works
+ * with the core alone. No object may stay open or half initialized.
  */
 
 #include <pthread.h>
@@ -81,8 +81,8 @@ UNIT_TEST(failed_core_call_leaves_no_object)
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_CORE, n);
 	/*
-	 * only fi_getname may fail: an endpoint without address is not
-	 * published
+	 * only a failure of fi_getname is no error: an endpoint without an
+	 * address works, but is not published
 	 */
 	ck_assert_int_eq(survived, 1);
 }
@@ -93,7 +93,7 @@ UNIT_TEST(failed_shm_call_uses_core)
 
 	for (n = 1; n <= calls; n++)
 		survived += sweep_step(FI_DUO_LOCAL, n);
-	/* each call may fail, except the open of the CQ */
+	/* only a failure to open the CQ is an error */
 	ck_assert_int_eq(survived, calls - 1);
 }
 
@@ -229,8 +229,8 @@ static void open_anew(void)
 }
 
 /*
- * fi_enable() fails once in each of its calls into the core. The next
- * fi_enable() must bind all objects that are not bound yet.
+ * Calls fi_enable() once for each of its calls into the core, and makes this
+ * call fail. The next fi_enable() must bind all objects that are not bound yet.
  */
 UNIT_TEST(failed_bind_is_repeated)
 {
