@@ -20,8 +20,8 @@
 #define MODEL_GUARD 16
 #define MODEL_GUARD_BYTE 0x77
 #define MODEL_MIN_MULTI 16	/* FI_OPT_MIN_MULTI_RECV, bytes */
-#define MODEL_ID 7 /* first bytes of a message, which identify it */
-/* step of an event that has not happened */
+#define MODEL_ID 7 /* number of first bytes that identify a message */
+/* model_msg.seen of a message that was received without a completion */
 #define MODEL_NEVER INT32_MAX
 #define MODEL_EPS 2
 #define MODEL_ADDR 10		/* core address of the first source */
@@ -140,7 +140,7 @@ extern struct model {
 	 * 1 of this number of untagged receives is a MODEL_SINGLE, on average
 	 */
 	size_t single_in;
-	/* number of injected errors that no call has returned yet */
+	/* number of injected errors that ofi_duo has not reported yet */
 	int post_errs;
 	int eps;
 	struct model_ep ep[MODEL_EPS];

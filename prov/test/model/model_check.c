@@ -204,7 +204,7 @@ static bool model_was_free(const struct model_recv *recv,
 	       recv->msg->sent > msg->seen;
 }
 
-/* Checks that no receive posted earlier was free and matches the message. */
+/* Checks that no earlier receive was free and would match the message. */
 static void model_check_first(const struct model_msg *msg)
 {
 	const struct model_recv *recv;

@@ -136,9 +136,9 @@ static uint64_t model_random_ignore(void)
 }
 
 /*
- * Returns a random source for a directed receive. On efa, an untagged receive
- * must not name a local source that sends over the core or publishes late. It
- * would never match (docs/matching.md).
+ * Returns a random source, or MODEL_ANY. On efa, an untagged receive that names
+ * a local source never matches if the source sends over the core or publishes
+ * late (docs/matching.md). So no untagged receive on efa names a local source.
  */
 static int model_random_source(int ep, enum duo_rx_kind kind)
 {
@@ -198,7 +198,7 @@ static void model_post_multi(struct model_recv *recv)
 
 	recv->op = MODEL_MULTI;
 	recv->len = 40 + model_random(MODEL_BUF - 40);
-	/* a directed buffer may never match: see model_random_source() */
+	/* a directed buffer might never match: see model_random_source() */
 	if (model.util_srx)
 		recv->source = MODEL_ANY;
 	if (model.attr.rx_op_flags & FI_MULTI_RECV && model_one_in(2)) {

@@ -13,10 +13,11 @@
  *
  *   unit-model             the seeds of "make check"
  *   unit-model FIRST LAST  the seeds from FIRST to LAST
- *   unit-model SEED        one, with a trace on stderr; CK_FORK=no for gdb
+ *   unit-model SEED        one seed, with a trace on stderr; CK_FORK=no for gdb
  *
- * If a seed fails, its round is the last one on standard error. After a change
- * of this test that draws one more random number, each seed has another run.
+ * Before each seed, the test prints "round SEED" on standard error. So the last
+ * such line has the seed that failed. If a change of this test draws one more
+ * random number, each seed yields other actions than before.
  */
 
 #include <stdio.h>
