@@ -3,7 +3,7 @@
 
 /*
  * Messages in device memory, over near. A load or store of the fake device
- * memory raises a signal, so that ofi_duo must copy it by the device library.
+ * memory raises a signal, so ofi_duo must copy it by the device library.
  * Sends over the core must pass the core's descriptors.
  */
 

@@ -219,7 +219,7 @@ UNIT_LOOP(other_registration_keeps_region, 0, 2)
 }
 
 /*
- * The call number 1 + _i / 2 of this process's device fails. If this call
+ * Call number 1 + _i / 2 to this process's device fails. If this call
  * belongs to the peer's fetch, the peer requests fragments instead. If this
  * call belongs to a copy for fragments, both ends get an error. If _i is odd,
  * the peer requests fragments at once.

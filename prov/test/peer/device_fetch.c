@@ -101,8 +101,7 @@ UNIT_CASE("one-sided", setup_onesided, port_device_teardown);
 
 /*
  * If _i & 1 is set, the fetch is a mapped operation. If _i & 2 is set, the
- * message is unexpected. If _i & 4 is set, the receive is directed, unless the
- * message is unexpected: then it always is.
+ * message is unexpected. If _i & 2 or _i & 4 is set, the receive is directed.
  */
 UNIT_LOOP(message_is_fetched, 0, 8)
 {
@@ -209,7 +208,10 @@ UNIT_LOOP(multi_receive_fetches, 0, 2)
 	paths(2, 2 * _i, 0);
 }
 
-/* The receive is canceled first. The next receive fetches the message. */
+/*
+ * The receive is canceled before the message arrives, and must not fetch the
+ * message. The next receive must fetch it.
+ */
 UNIT_TEST(canceled_receive_fetches_nothing)
 {
 	add_region(true);

@@ -3,8 +3,8 @@
 
 /*
  * RMA of device memory over near, at the initiator and at the target. A load or
- * store of the fake device memory raises a signal, so that ofi_duo must copy it
- * by the device library.
+ * store of the fake device memory raises a signal, so ofi_duo must copy it by
+ * the device library.
  */
 
 #include <unistd.h>

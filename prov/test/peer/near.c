@@ -119,8 +119,9 @@ UNIT_LOOP(large_message_is_copied_immediately, 0, 2)
  * The peer sends many unexpected messages: 25,000 of 4,000 bytes or, if bit 0
  * of _i is set, 300,000 of 8 bytes. near must not limit their number: if a send
  * of the peer returns -FI_EAGAIN, it must succeed after fewer than 1,000 polls
- * of the receiver. The last message alone has its tag. A receive with this tag
- * must find this message. If bit 1 of _i is set, a peek must find it before.
+ * of the receiver. The last message has a tag that no other message has. A
+ * receive with this tag must find the last message. If bit 1 of _i is set, a
+ * peek before the receive must find the last message, too.
  */
 UNIT_LOOP(directed_message_behind_many_is_found, 0, 4)
 {
@@ -440,9 +441,9 @@ UNIT_LOOP(ring_memory_sets_budget, 0, 2)
 UNIT_CASE("no order", near_setup_ordered, near_teardown);
 
 /*
- * The peer has no region table, so that RMA to it uses the core. To keep the
- * order, messages to it use the core as well. Messages from it may arrive over
- * near.
+ * The peer has no region table, so RMA to the peer uses the core. To keep the
+ * order, messages to the peer use the core as well. Messages from the peer may
+ * arrive over near.
  */
 UNIT_TEST(peer_without_table_uses_core_for_messages)
 {

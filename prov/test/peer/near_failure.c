@@ -203,8 +203,8 @@ UNIT_TEST(held_messages_keep_their_source)
 }
 
 /*
- * Moves the descriptor of the peer's segment to number 300, so that no other
- * file gets this number after rig_exits().
+ * Gives the file descriptor of the peer's segment a number of at least 300, so
+ * that no other file gets this number after rig_exits().
  */
 static void setup_unknown(void)
 {
@@ -222,8 +222,8 @@ static void setup_exit(void)
 }
 
 /*
- * Closes the descriptor of the peer's segment. This is the state of an exiting
- * process whose pid still exists.
+ * Closes the file descriptor of the peer's segment. This is the state of an
+ * exiting process whose pid still exists.
  */
 static void rig_exits(void)
 {
@@ -278,8 +278,10 @@ UNIT_TEST(receive_after_failure_ends)
 UNIT_CASE("unknown peer", setup_unknown, near_teardown);
 
 /*
- * As above, but the peer's only message has arrived before the application has
- * inserted the peer's address, or (_i is 1) before the peer was published.
+ * A receive that is posted after the peer's failure fails, although ofi_duo had
+ * no route to the peer when the peer's only message arrived. If _i is 0, the
+ * application had not inserted the peer's address yet. If _i is 1, it had
+ * inserted the address before the peer was published.
  */
 UNIT_LOOP(receive_after_failure_of_unknown_peer_ends, 0, 2)
 {
@@ -314,7 +316,7 @@ UNIT_TEST(new_process_at_address_is_reached)
 	ck_assert_str_eq(rig.payload, "x");
 }
 
-/* Publishes a record of another core address. Its owner has exited. */
+/* Publishes the record of an exited process with another core address. */
 static void publish_exited(uint64_t core_addr)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

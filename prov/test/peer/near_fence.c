@@ -36,9 +36,9 @@ UNIT_TEST(fenced_message_waits)
 }
 
 /*
- * The peer has no region with this key, so the core executes the write. A write
- * with FI_FENCE must wait until the peer has received the large message; the
- * peer has only consumed its announcement.
+ * The peer has no region with this key, so the core executes the write. The
+ * write has FI_FENCE, and must wait until the peer has received the earlier
+ * large message. It is not enough that the peer has consumed the message's RTS.
  */
 UNIT_TEST(fenced_operation_of_core_waits_for_large_message)
 {

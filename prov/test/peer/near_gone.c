@@ -31,9 +31,10 @@ static void until_unexpected(struct near_port *from, struct near_peer *us,
 }
 
 /*
- * A peer has failed, and near keeps it only for its unexpected message. When
- * another peer fails, a multi-receive buffer gets this message. near then frees
- * the peer, which is the next one in near's list of peers.
+ * The peer "gone" has failed, and near keeps it only for its unexpected
+ * message. When the peer "failing" fails, a multi-receive buffer gets this
+ * message. near then frees "gone", which is behind "failing" in near's list of
+ * peers.
  */
 UNIT_TEST(gone_peer_is_freed_while_another_fails)
 {

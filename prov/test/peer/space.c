@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * shm/region.c: memory for a region of shm is checked before the region
- * exists, and allocated afterwards.
+ * shm/region.c: before shm creates a region (the shared memory of an endpoint),
+ * ofi_duo checks that there is space for it. Afterwards, ofi_duo allocates the
+ * pages of the region.
  */
 
 #include <errno.h>
@@ -36,8 +37,8 @@ UNIT_TEST(region_pages_are_allocated)
 }
 
 /*
- * duo_shm_check_space() fails before shm extends the file, which would end the
- * process with a signal.
+ * The file size limit is below the size of a region. duo_shm_check_space() must
+ * return an error: if shm extended the file, a signal would end the process.
  */
 UNIT_TEST(file_size_limit_returns_error)
 {
