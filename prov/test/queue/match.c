@@ -77,7 +77,7 @@ UNIT_ROUNDS(overlap_matches_table, 0, ARRAY_SIZE(overlap_cases))
 }
 
 /*
- * Two receives with 3 bits of tag and mask overlap if, and only if, some
+ * With tags and masks of 3 bits, two receives overlap if, and only if, some
  * message matches both.
  */
 UNIT_TEST(overlap_is_exact)
@@ -195,7 +195,7 @@ static uint64_t random_ignore(uint64_t *seed)
 {
 	switch (unit_random(seed) % 8) {
 	case 0:
-		return ALL;	/* more bits than the receive's mask may have */
+		return ALL;	/* too many bits for match.mask: wild */
 	case 1:
 		return unit_random(seed) % 8;
 	case 2:
