@@ -48,9 +48,9 @@ UNIT_TEST(buffer_is_recalled_for_local_messages)
 
 /*
  * The second buffer reuses the owner entry of the first. The single receive
- * reuses the entry of a sub-receive of the first buffer, so that its old owner
- * field refers to the second buffer. The second buffer must not treat the
- * single receive as its sub-receive.
+ * reuses the entry of a sub-receive of the first buffer. The owner field of
+ * this entry has its old value, which now refers to the second buffer. ofi_duo
+ * must not treat the single receive as a sub-receive of the second buffer.
  */
 UNIT_TEST(reused_entry_is_no_sub_receive)
 {
@@ -149,8 +149,8 @@ UNIT_TEST(core_alone_fills_buffers)
 UNIT_CASE("efa", setup_efa, fixture_close);
 
 /*
- * efa cannot cancel directed multi-receive buffers, so that ofi_duo cannot
- * recall them. A buffer for a remote source stays at the core. A buffer for a
+ * efa cannot cancel directed multi-receive buffers, so ofi_duo cannot recall
+ * them. A buffer for a remote source stays at the core. A buffer for a
  * local source is not posted to the core.
  */
 UNIT_TEST(directed_buffer_on_efa_stays_on_path)

@@ -68,7 +68,10 @@ UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 {
 	fi_addr_t other = peer_insert(3);
 
-	/* a source's first message would unblock all receives */
+	/*
+	 * Confirm `local` now. If its first message arrived later, it would
+	 * unblock all receives.
+	 */
 	confirm();
 	ck_assert_int_eq(multi_try(&multi[0], 32, other, 0), 0);
 	multi_post_single(&slot[0]);
@@ -149,9 +152,9 @@ UNIT_LOOP(blocked_receive_stays_behind_readmitted_receive, 0, 2)
 
 /*
  * The first buffer names a confirmed source, so it is not on the core. While
- * the core fills a part of a second buffer, another process gets this address.
- * The first buffer is then on the core, and the next remainder of the second
- * one must wait until the first one is used up.
+ * the core fills a part of a second buffer, another process gets the source's
+ * address. The first buffer is then on the core, and the next remainder of the
+ * second buffer must wait until the first buffer is used up.
  */
 UNIT_TEST(remainder_stays_behind_readmitted_buffer)
 {
@@ -209,7 +212,7 @@ UNIT_LOOP(readmitted_buffer_on_core_blocks_receive, 0, 2)
 
 /*
  * Asserts that the core gets a receive that was posted after the buffer. Only
- * shm can fill the buffer, so that no message of the core could match it.
+ * shm can fill the buffer, so no message of the core could match the buffer.
  */
 static void expect_not_blocked(void)
 {

@@ -135,8 +135,8 @@ UNIT_TEST(cancel_before_start_cancels_buffer)
 }
 
 /*
- * Endpoints are closed with multi-receive buffers in states that _i selects.
- * The teardown asserts that no object and no entry is left.
+ * Brings multi-receive buffers into a state that _i selects. The teardown then
+ * closes the endpoint, and asserts that no object and no entry is left.
  */
 UNIT_LOOP(close_in_any_state_leaves_nothing, 0, 8)
 {
