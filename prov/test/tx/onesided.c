@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * RMA and atomics without near. The core gets each call with all arguments
- * unchanged, except that the address becomes the core's address of the peer,
- * and FI_MORE is removed.
+ * RMA and atomics without near. The core gets each call with unchanged
+ * arguments, with two exceptions: FI_MORE is removed, and a call that has a
+ * context, but no argument for flags, gets the endpoint's default flags.
  */
 
 #include <rdma/fi_atomic.h>
@@ -142,7 +142,7 @@ static ssize_t call(int variant, fi_addr_t to)
 #define DONE .context = &context
 #define MSG DONE, .data = DATA, .flags = FLAGS
 
-/* arguments that the core must get, except the address */
+/* arguments that the core must get, except those that check_call() adds */
 static const struct fake_onesided wanted[] = {
 	{ "readmsg", ONE, .desc = DESC, DONE },
 	{ "readmsg", iov, VEC, DONE },
@@ -273,8 +273,8 @@ UNIT_ROUNDS(core_error_is_returned, 0, COUNT)
 }
 
 /*
- * An RMA write, which uses the core, must not choose the path of messages: the
- * peer is published afterwards, and the first send uses shm.
+ * RMA and atomics, which use the core here, must not choose the path of
+ * messages. The peer is published afterwards, and the first send must use shm.
  */
 UNIT_ROUNDS(write_chooses_no_path, 0, COUNT)
 {

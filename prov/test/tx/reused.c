@@ -64,7 +64,7 @@ UNIT_CASE("reused", setup, teardown);
 
 /*
  * While the thread waits for the lock, another peer gets the failed peer's
- * index. The write must not go to that peer.
+ * index. The thread's write must not go to this other peer.
  */
 UNIT_TEST(write_to_failed_peer_reaches_no_other)
 {

@@ -171,7 +171,7 @@ UNIT_TEST(other_operations_take_slow_path)
 				      KEY, &context), 0);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_uint_eq(rma()->small, small);
-	/* near does not find this key, so that the core gets the operation */
+	/* near does not find this key, so the core gets the operation */
 	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY + 1,
 				  NULL), 0);
 	carried(FIRST + 3, 1, 1);
