@@ -225,9 +225,10 @@ static char *duo_wanted(const struct duo_query *query, bool *named)
 }
 
 /*
- * Returns the name of the core for `stack`, one of the names from duo_wanted().
- * The caller must free the result. NULL: `stack` does not belong to this
- * module, or there is no memory.
+ * Returns the name of the core for `stack`, one of the names in the result of
+ * duo_wanted(). `named` is *named of duo_wanted(). The caller must free the
+ * result. NULL: this module does not provide `stack` (it provides
+ * "CORE;ofi_duo"; the module near provides "near"), or there is no memory.
  */
 static char *duo_wanted_core(const char *stack, bool named)
 {
