@@ -27,7 +27,10 @@ void duo_cq_attend(struct duo_cq *cq)
 	cq->attention |= others ? DUO_CQ_OTHERS : 0;
 }
 
-/* duo_cq.local_busy after duo_ep_use_core(): a number of polls */
+/*
+ * duo_cq.local_busy after duo_ep_use_core(): number of polls of the CQ in a row
+ * without a local event, after which each further poll also polls the core
+ */
 #define DUO_LOCAL_BUSY 256
 
 static void duo_cq_use_core(struct duo_cq *cq)
