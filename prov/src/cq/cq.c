@@ -19,8 +19,8 @@
 
 #define DUO_RING_READS 128	/* maximum of cq->ring_every, reads */
 /*
- * ms: if the last duo_cq_ring_poll() was at least this time ago, the next one
- * sets cq->ring_every to 1 again
+ * least time between two calls of duo_cq_ring_poll() for which the second call
+ * sets cq->ring_every to 1 again, ms
  */
 #define DUO_RING_SLOW 100
 

@@ -196,8 +196,9 @@ static void duo_waiter_poll(const struct duo_waiter *waiter,
 {
 	struct pollfd fd = { .fd = waiter->fd, .events = POLLIN };
 	/*
-	 * ms, rounded up: if it were rounded down to 0, the caller would call
-	 * poll(2) without a sleep until the timeout has passed
+	 * remaining time, rounded up, ms: if it were rounded down to 0, the
+	 * caller would call poll(2) without a sleep until the timeout has
+	 * passed
 	 */
 	int left = call->timeout - (int) (call->waited / 1000000);
 
