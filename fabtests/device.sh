@@ -26,8 +26,8 @@ softefa_for()
 	echo "$src/contrib/softefa/softefa"
 }
 
-# count_device LOG: adds the counters in LOG of the device's queue pairs to the
-# totals
+# count_device LOG: LOG has the counters of the device's queue pairs; adds these
+# counters to the totals
 count_device()
 {
 	local name value
@@ -59,7 +59,7 @@ counts_wanted()
 }
 
 # device_told WIRE: prints a PASS line if the totals are as counts_wanted requires,
-# otherwise a FAIL line; no line if it requires nothing
+# otherwise a FAIL line; no line if counts_wanted requires nothing
 device_told()
 {
 	local name counts='' status=PASS

@@ -77,7 +77,7 @@ static void ft_pp_send(enum ft_tx how, size_t size, unsigned int seed)
 
 	ft_fill(pp.tx.ptr, size, seed);
 	ft_tx(&pp.e, how, pp.peer, &x, &pp.txop);
-	/* an inject has copied the buffer: this must not change the message */
+	/* an inject has copied the buffer: memset() changes no message */
 	if (ft_tx_is_inject(how))
 		memset(pp.tx.ptr, 0xee, size);
 }
@@ -188,7 +188,10 @@ static void ft_case_unexpected(void)
 	ft_pp_walk(ft_pp_unexpected);
 }
 
-/* Sends 64 messages of 512 bytes at a time, in both directions at once. */
+/*
+ * Sends windows of 64 messages of 512 bytes, in both directions at the same
+ * time.
+ */
 static void ft_case_windows(void)
 {
 	enum { WINDOW = 64, SIZE = 512 };

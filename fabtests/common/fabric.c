@@ -27,8 +27,8 @@ static bool ft_is_duo(const char *prov)
 }
 
 /*
- * True if ofi_duo is loaded as a hook and shared memory is not disabled. With
- * shared memory disabled, the hook must show no object of ofi_duo.
+ * True if ofi_duo is loaded as a hook and shared memory is not disabled. If it
+ * is disabled, the hook must return the core's own objects.
  */
 static bool ft_is_hooked(void)
 {

@@ -50,8 +50,8 @@ static bool job_any_waits(int i)
 
 /*
  * True if receive i may be handled now. False if an earlier receive has not
- * ended, and i does not have its sender's next message: the earlier receive may
- * have that message.
+ * ended, and the message in receive i is not the next one of its sender: the
+ * earlier receive may have the next one.
  */
 static bool job_any_ready(int i)
 {

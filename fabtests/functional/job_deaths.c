@@ -10,7 +10,7 @@
  * Within a second of CPU time, each survivor on the same host must have ended
  * all operations with the dead member: with success, or with FI_ECONNRESET and
  * an error entry that names the member. In the end no message is missing, and
- * no memory, descriptor or file of a dead member is left.
+ * no memory, file descriptor or file of a dead member is left.
  */
 
 #include <dirent.h>
@@ -49,7 +49,10 @@ static void job_fork(int member, int host)
 	job_member(job, member, host);
 }
 
-/* Fails the test if a member has exited that was neither killed nor closed. */
+/*
+ * Fails the test if a member that was not killed has exited before it has
+ * closed.
+ */
 static void job_check(void)
 {
 	siginfo_t end;

@@ -440,9 +440,9 @@ static void job_close(void)
 
 /*
  * True if all messages have arrived, and near has released the resources of
- * dead members. near may release them only some polls after sends to a dead
- * member fail, but the test fails after JOB_LIMIT_NS. Call before any member
- * closes, because a close releases resources, too.
+ * dead members. When sends to a dead member fail, near may need some more polls
+ * to release the member's resources. The test fails if that takes JOB_LIMIT_NS.
+ * Call before any member closes, because a close releases resources, too.
  */
 static bool job_has_all_and_no_more(void)
 {

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-/* A member's operations and peers. job_any.c receives from any source. */
+/*
+ * A member of the job (job.h), its peers and its operations. job_any.c has the
+ * receives from any source, job_member.c all other operations.
+ */
 #ifndef JOB_MEMBER_H
 #define JOB_MEMBER_H
 
@@ -26,7 +29,7 @@ struct job_peer {
 	int at; /* index in verb[] of the pending or next operation */
 	unsigned int seed, len;	/* data written to the peer: seed, length */
 	uint32_t got[JOB_KINDS], onesided;
-	/* job_any.c: turn of the receive with the peer's last message */
+	/* turn[] (job_any.c) of the receive that got the peer's last message */
 	unsigned int any_turn;
 	/* got and onesided at the start of the round */
 	uint32_t old_got[JOB_KINDS], old_onesided;

@@ -76,7 +76,7 @@ int job_verify(const uint8_t *buf, size_t len, int to, int kind)
 	return (int)hdr.from;
 }
 
-/* Returns the number of open descriptors whose target contains text. */
+/* Returns the number of open file descriptors whose target contains text. */
 static int job_files(const char *text)
 {
 	char path[64], target[PATH_MAX];

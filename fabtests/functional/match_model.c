@@ -6,8 +6,9 @@
  * equal a model of MPI's matching: a receive matches the earliest message that
  * fits, and a message the earliest receive that fits.
  *
- * The pairs must not depend on timing. So a script has either one sender and
- * wildcards, or several senders and directed receives only.
+ * The message that a receive matches must not depend on timing. So a script has
+ * either one sender and wildcards, or several senders and directed receives
+ * only.
  */
 
 #include <sched.h>

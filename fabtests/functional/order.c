@@ -102,7 +102,7 @@ static void ft_words_are(volatile uint64_t *at, size_t len, uint64_t value,
 			 (unsigned long)value);
 }
 
-/* True if rank 0 receives messages of rank 1 only when it polls. */
+/* True if messages of rank 1 reach rank 0 only when rank 0 polls. */
 static bool ft_taken_by_polls(void)
 {
 	return ft_has_prefix(ft.opts.prov, "near") ||

@@ -185,9 +185,9 @@ static void ft_far_main(const struct ft_child *parent)
 	unsetenv("FI_HOOK");	/* libfabric reads it at the first call */
 	/*
 	 * Use an IP address that no killed process had. If this process got the
-	 * address and port of a killed process, the test could find that
-	 * process's record, and its first send to this process could fail:
-	 * fi_duo(7), peer failure.
+	 * address and port of a killed process, the test could find the record
+	 * of the killed process, and the test's first send to this process
+	 * could fail: fi_duo(7), peer failure.
 	 */
 	if (ft_has_prefix(ft.opts.prov, "tcp") && !ft.opts.src)
 		ft.opts.src = "127.0.0.2";
@@ -458,8 +458,8 @@ static void ft_run(void)
 	int steps;
 
 	/*
-	 * Otherwise efa, in the process that runs the core alone, would expect
-	 * messages over efa's own shared memory.
+	 * Without this setting efa, in the process that runs the core alone,
+	 * would expect messages over efa's own shared memory.
 	 */
 	setenv("FI_EFA_ENABLE_SHM_TRANSFER", "0", 1);
 	signal(SIGPIPE, SIG_IGN);

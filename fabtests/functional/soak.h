@@ -108,7 +108,8 @@ void ft_post(struct ft_load *l, int k);
 void ft_sweep(struct ft_load *l, struct ft_kind *kind);
 void ft_cancel_one(struct ft_load *l, struct ft_kind *kind);
 void ft_probe(struct ft_load *l, struct ft_kind *kind);
-void ft_recv_end(struct ft_load *l);	/* cancels and checks the order */
+/* Cancels the receives, and checks the order of the messages. */
+void ft_recv_end(struct ft_load *l);
 void ft_recv_close(struct ft_load *l);
 
 /* soak_verbs.c */

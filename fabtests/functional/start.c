@@ -2,8 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Many processes start at once, several times. Each must have shared memory and
- * find all others, all messages must arrive, and no process may crash.
+ * Many processes start at the same time; this is repeated. Each must have
+ * shared memory and find all others, all messages must arrive, and no process
+ * may crash.
  * Exceptions:
  * - /dev/shm has space (FT_ROOM, in MiB) for a few processes only. The other
  *   processes use the core.
@@ -78,7 +79,7 @@ static void ft_start(bool stopped)
 	ft_buf_alloc(&e, &buf, 2 * 64 * FT_MAX_RANKS);
 }
 
-/* Locks the registry's directory. Returns its descriptor. */
+/* Locks the registry's directory. Returns its file descriptor. */
 static int ft_lock_registry(void)
 {
 	glob_t found;
@@ -119,7 +120,7 @@ static void ft_exchange_messages(void)
 /*
  * Starts all ranks once. stopped: rank 0 still has the registry locked, as a
  * stopped process would, so all ranks must use the core. lock: if not NULL,
- * locks the registry after the start, and stores the descriptor.
+ * locks the registry after the start, and stores the file descriptor.
  */
 static void ft_round(bool stopped, int *lock)
 {

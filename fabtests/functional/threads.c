@@ -89,7 +89,10 @@ static void *ft_work(void *arg)
 	return NULL;
 }
 
-/* Thread: reads the same CQ without pause, and cancels its own receives. */
+/*
+ * Thread: reads the other threads' CQ without pause, and cancels its own
+ * receives.
+ */
 static void *ft_disturb(void *arg)
 {
 	struct ft_worker *w = arg;

@@ -95,7 +95,7 @@ static void ft_move_all(int rank, bool write, uint64_t flags)
 
 	for (b = 0; b < FT_BLOCKS; b++) {
 		ft_op_reset(&op[b]);
-		/* a rail's last operation has no FI_MORE: it starts them all */
+		/* no FI_MORE: a rail's last operation starts all of the rail */
 		if (b >= FT_BLOCKS - FT_RAILS)
 			flags &= ~FI_MORE;
 		while ((ret = ft_move(&rails[b % FT_RAILS], rank, b, write,

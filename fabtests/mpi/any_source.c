@@ -2,9 +2,8 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all others send. A
- * receive that was posted earlier must get an earlier message of a sender than
- * a receive that was posted later.
+ * Rank 0 always has 64 MPI_ANY_SOURCE receives posted, and all others send.
+ * Each sender's messages must match receives in the order of posting.
  */
 
 #include "mt.h"

@@ -60,7 +60,10 @@ static void mt_mprobe(char *buf, int from, int *next)
 	mt_take(buf, count, seen.MPI_SOURCE, seen.MPI_TAG, next);
 }
 
-/* Receives half of the messages from each source in turn, half from any. */
+/*
+ * For the first half of all messages, names the source, another one for each
+ * message. Receives the second half from any source.
+ */
 static void mt_receive(void)
 {
 	int total = MT_EACH * (mt_size - 1), got;

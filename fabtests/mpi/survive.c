@@ -6,7 +6,8 @@
  * rank gets SIGKILL at a random moment while all exchange messages. The others
  * revoke the communicator, shrink it, agree, and continue. Argument: a seed.
  *
- * contrib/torture runs it. "survive: ok" shows success, not the exit status.
+ * contrib/torture runs this program. The output "survive: ok" shows success;
+ * the exit status does not.
  */
 
 #include "mt.h"
