@@ -30,7 +30,8 @@
 
 #define BN_MAX_RANKS 256
 #define BN_NAME_MAX 512
-#define BN_MAX_FDS 4096 /* number of descriptors that bn_check_path() checks */
+/* number of file descriptors that bn_check_path() checks */
+#define BN_MAX_FDS 4096
 #define BN_BATCH 8	/* limit of completions that one fi_cq_read() returns */
 #define BN_WINDOW 64		/* number of messages in flight */
 #define BN_CTXS 1024 /* number of contexts, used one after the other */
@@ -62,7 +63,7 @@ struct bn_opts {
 	bool thread_safe;	/* -H: FI_THREAD_SAFE */
 	/* capabilities that tests need besides those for messages */
 	uint64_t caps;
-	bool sleeps;		/* a test sleeps on the descriptor of the CQ */
+	bool sleeps;	/* a test sleeps on the file descriptor of the CQ */
 };
 
 /* Memory that all ranks share. */
@@ -188,8 +189,8 @@ void bn_curve_av(void);
 void bn_curve_cq(void);
 
 /*
- * mem.c: stores in name an address that no peer has. False: the format of the
- * provider's addresses is unknown.
+ * mem.c: writes an address that no peer has into `name`. False: the format of
+ * the provider's addresses is unknown.
  */
 bool bn_fake_addr(uint8_t *name, size_t len, unsigned int index);
 

@@ -137,7 +137,7 @@ void bn_rate_any(void)
 	bn.any = false;
 }
 
-/* Prints the time per message while all pairs send, ns. */
+/* Prints the time per message, ns, while all pairs send. */
 void bn_rate_pairs(void)
 {
 	int pairs = bn.opts.nranks / 2;

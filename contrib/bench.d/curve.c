@@ -3,9 +3,9 @@
 
 /*
  * Growth of times with the length of queues and tables: latency of 8 bytes with
- * many posted receives or unexpected messages; time of an AV insert with many
- * addresses. The tests leave the queues full, so they must run last in a
- * process.
+ * many posted receives or unexpected messages; time per address of one call of
+ * fi_av_insert() for many addresses. The tests leave the queues full, so they
+ * must run last in a process.
  */
 
 #include <stdlib.h>

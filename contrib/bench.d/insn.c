@@ -2,13 +2,13 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Counts the instructions per message. They depend less than times on the other
- * load of the host: only if the host is so busy that milliseconds pass between
- * two reads, more reads leave the fast path. Rank 0 sends 8 bytes or 16 KiB to
- * rank 1, in lockstep, so that each fi_cq_read(), except in phase "idle",
- * returns a completion. A counter of the CPU counts the instructions. If
- * duobench runs in callgrind (with --collect-atstart=no), callgrind counts
- * them, and writes a dump for each phase.
+ * Counts the instructions per message. Unlike times, these counts hardly depend
+ * on the other load of the host: more reads leave the fast path only if the
+ * host is so busy that milliseconds pass between two reads. Rank 0 sends 8
+ * bytes or 16 KiB to rank 1, in lockstep, so that each fi_cq_read(), except in
+ * phase "idle", returns a completion. A counter of the CPU counts the
+ * instructions. If duobench runs in callgrind (with --collect-atstart=no),
+ * callgrind counts them, and writes a dump for each phase.
  *
  *	post	fi_trecv			rank 1
  *	send	fi_tsend			rank 0
@@ -62,7 +62,7 @@ struct bn_insn {
 	bn_op op;		/* NULL: the test sends messages */
 };
 
-static int bn_counter = -1;	/* descriptor of the perf event; -1: none */
+static int bn_counter = -1; /* file descriptor of the perf event; -1: none */
 
 static void bn_counter_open(void)
 {

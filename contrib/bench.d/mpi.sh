@@ -105,8 +105,8 @@ mpi_one()
 		slots=${3#*/}
 		command+=(taskset -c "$(mpi_cpus "$slots")")
 	fi
-	# Ranks that share CPUs need more time: a time slice is longer than a
-	# message takes.
+	# Ranks that share CPUs need more time, because a time slice of a CPU is
+	# longer than the latency of a message.
 	[[ $n -le $slots ]] || budget=30
 	[[ -z $quick ]] || budget=$((budget / 5))
 	# With :OVERSUBSCRIBE Open MPI assumes oversubscribed CPUs, so that

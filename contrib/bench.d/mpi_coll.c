@@ -6,8 +6,9 @@
  * the operation. A barrier follows each operation, and is not timed. The value
  * is the mean over iterations and ranks.
  *
- * "sendrecv" and "exchange" are from the Intel MPI Benchmarks: each rank sends
- * to its right neighbor, or to both, and receives the same amount.
+ * "sendrecv" and "exchange" are from the Intel MPI Benchmarks. In "sendrecv"
+ * each rank sends to its right neighbor, in "exchange" to both neighbors. Each
+ * rank receives as many bytes as it sends.
  */
 
 #include <stdlib.h>

@@ -66,8 +66,8 @@ int mb_sizes(size_t largest, const size_t **sizes)
 }
 
 /*
- * Allocates len bytes for each buffer, and writes to all pages: a real program
- * has used its buffers before.
+ * Allocates len bytes for each buffer. Writes to all pages of the buffers,
+ * because a real program has used its buffers before it passes them to MPI.
  */
 void mb_alloc(size_t len)
 {
@@ -165,7 +165,10 @@ static void mb_mean(const char *name, double value)
 		bn_print(sum / mb.ranks, "mpi-%s.%s", name, mb.label);
 }
 
-/* Measures MPI_Init as osu_init does, and the first message around the ring. */
+/*
+ * Measures MPI_Init, as osu_init does, and the first message of each rank, to
+ * the next rank.
+ */
 static void mb_init(int *argc, char ***argv)
 {
 	uint64_t start = bn_now();

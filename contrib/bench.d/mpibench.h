@@ -26,7 +26,7 @@ struct mb {
 	 */
 	char *tests;
 	const char *label;	/* -l: part of the names of metrics */
-	long budget_ns;		/* -b (ms): time per size */
+	long budget_ns;		/* time per size, ns; -b has it in ms */
 	bool few;		/* -q: use fewer sizes */
 	bool allocated;		/* -w: MPI allocates the windows */
 	bool multiple; /* MPI_THREAD_MULTIPLE, for the test "threads" */
@@ -45,8 +45,9 @@ void mb_alloc(size_t len);
 long mb_agree(long value);	/* returns the value of rank 0 in all ranks */
 
 /*
- * Returns the number of iterations that fit in the time budget, from "least" to
- * "most". ns: time of "count" iterations. Called by all ranks.
+ * Returns the number of iterations that fit in the time budget, but at least
+ * "least" and at most "most". "count" iterations have taken the time "ns".
+ * Called by all ranks.
  */
 long mb_count(uint64_t ns, long count, long least, long most);
 

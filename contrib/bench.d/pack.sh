@@ -24,8 +24,9 @@ pack_libs()
 		s/^[[:space:]]*\(\/[^ ]*ld-linux[^ ]*\) .*/\1/p' | sort -u
 }
 
-# pack_mpi DIR PROGRAM: if PROGRAM uses MPI, copies the program behind mpirun, Open
-# MPI's plugins and its files with messages into one prefix below DIR
+# pack_mpi DIR PROGRAM: if PROGRAM uses MPI, copies prterun (the program that
+# mpirun executes), Open MPI's plugins and its files with messages into one
+# prefix below DIR
 pack_mpi()
 {
 	local mpi=$1/mpi prte pmix ucx libmpi

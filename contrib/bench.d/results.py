@@ -9,7 +9,8 @@ series is the median of the rounds' ratios.
 
 The round trip of a cache line between two ranks, the hop time, is measured before
 and after each measurement. A round is dropped if the hop times of its two values
-differ by more than SAME_HOP, because the two ranks then had other CPUs.
+differ by more than the factor SAME_HOP, because the two ranks then had other
+CPUs.
 
 Each ratio has an interval: the narrowest one between two order statistics that
 contains the true median with a confidence of at least 95 %. This assumes nothing

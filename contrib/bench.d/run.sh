@@ -61,7 +61,7 @@ keep_awk='
 	}'
 
 # error_line CONFIG: prints the line of $work/err that has the cause: the first line
-# if mpirun wrote it, otherwise (duobench and its libraries) the last line
+# for a job of mpirun (mpi-*), the last line for duobench
 error_line()
 {
 	awk -v first="$([[ $1 != mpi-* ]] || echo 1)" \
@@ -130,9 +130,9 @@ time_left()
 	return 1
 }
 
-# in_order PREFIX CONFIG...: sets the array "ordered" to those of the CONFIGs that
-# --configs selects (there, their names begin with PREFIX): in this order, or with
-# --random in a random order. The caller must have seeded RANDOM.
+# in_order PREFIX CONFIG...: sets the array "ordered" to the CONFIGs that
+# --configs selects, in the given order or, with --random, in a random order. In
+# --configs their names have the PREFIX. The caller must have seeded RANDOM.
 in_order()
 {
 	local prefix=$1 config i j

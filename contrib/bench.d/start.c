@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Start-up: all ranks start at once. Prints the mean and largest time of
- * bn_open(), from fi_getinfo until all addresses are inserted. Afterwards each
- * rank sends to the next one, to check the path.
+ * Start-up: all ranks start at the same time. Prints the mean and the largest
+ * time of bn_open(), from fi_getinfo until all addresses are inserted.
+ * Afterwards each rank sends to the next one, to check the path.
  */
 
 #include "bench.h"

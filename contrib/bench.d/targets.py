@@ -22,10 +22,10 @@ WORST = ("missed", "too noisy to tell", "met", "not measured")
 
 
 class Target:
-    """The ratio of a metric of the configuration over to that of the configuration
-    under.
+    """The ratio of a metric of the configuration `over` to the same metric of
+    the configuration `under`.
 
-    The metric is a time; the target is met if the ratio is at most limit.
+    The metric is a time; the target is met if the ratio is at most `limit`.
     sizes: (smallest, largest). Each size in between must meet the limit, and the
     table has the worst one. None: the metric has no sizes.
     rate: the table has the inverse, which is the ratio of rates, and ">=" limit.
@@ -206,8 +206,9 @@ def _of_core(core):
 def _hook():
     """Returns targets of FI_HOOK=duo against ofi_duo by its own name.
 
-    The targets for instructions are for calls only, not for reads: a read also
-    polls the core, more often the longer it waits.
+    The targets for instructions are for calls only, not for reads: reads also
+    poll the core, and the number of these polls depends on the time that a read
+    waits.
     """
     every = (1, 4 << 20)
     return [

@@ -2,9 +2,9 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /*
- * Rank 1 sleeps on the CQ's descriptor if fi_trywait permits; rank 0 sends at
- * intervals. wake: ns from the send until rank 1 has read the message.
- * wake.idle: wakeups of rank 1 per second without messages.
+ * Rank 1 sleeps on the CQ's file descriptor if fi_trywait permits; rank 0 sends
+ * at intervals. wake: ns from the send until rank 1 has read the message.
+ * wake.idle: wakeups of rank 1, per second, while rank 0 sends nothing.
  */
 
 #include <poll.h>
