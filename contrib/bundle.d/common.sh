@@ -29,9 +29,10 @@ usage()
 	sed -n '5,/^$/s/^# \{0,1\}//p' "$0"
 }
 
-# version_of TOOL FILE: prints version and path of the library FILE. If it fails, prints
-# the reason, also on stdout; only then the loader's warnings, such as those about
-# LD_PRELOAD, are among the output.
+# version_of TOOL FILE: prints version and path of the library FILE. If TOOL
+# cannot load FILE, prints the reason on stdout, together with warnings of the
+# loader (such as those about LD_PRELOAD). Otherwise these warnings are
+# discarded.
 version_of()
 {
 	"$1" "$2" 2>/dev/null || "$1" "$2" 2>&1
@@ -57,7 +58,7 @@ libfabric_found()
 		set -- "$1" "$efa_prefix"
 	fi
 	if [ -f "$2" ]; then
-		# dlopen() would search a name without a slash
+		# dlopen() would search for a name without a slash
 		version_of "$tool" "$(readlink -f "$2")"
 		return
 	fi

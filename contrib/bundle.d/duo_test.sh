@@ -72,7 +72,8 @@ fi
 
 server='' client='' dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# If a signal ends dash, dash runs the EXIT trap only if a trap of the signal exits.
+# After a signal, dash runs the EXIT trap only if a trap for the signal calls
+# exit.
 trap 'pingpong_end; exit 1' HUP INT TERM
 unset FI_PROVIDER
 export FI_OFI_DUO_STATS=1 FI_LOG_LEVEL=warn FI_LOG_PROV=ofi_duo,near

@@ -5,7 +5,8 @@
  * libfabric-version [FILE]: prints version and path of the libfabric that
  * programs load here, or of FILE:
  * 2.1 /usr/lib/x86_64-linux-gnu/libfabric.so.1.28.0
- * Without one, prints the reason on stderr and exits with status 1.
+ * If there is no libfabric, prints the reason on stderr and exits with status
+ * 1.
  */
 
 #include <dlfcn.h>

@@ -302,7 +302,8 @@ tools=$here/files/lib/ofi_duo
 read -r version distro <"$here/version"
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-# If a signal ends dash, dash runs the EXIT trap only if a trap of the signal exits.
+# After a signal, dash runs the EXIT trap only if a trap for the signal calls
+# exit.
 trap 'exit 1' HUP INT TERM
 umask 022
 PATH=$PATH:/usr/sbin:/sbin	# for ldconfig: after su, PATH may lack these

@@ -15,8 +15,8 @@ listening()
 # pingpong DIR PROVIDER COMMAND...: runs fi_pingpong's client and server, on a free
 # port. The port is random, since processes in other pid namespaces may have the same
 # pid and search at the same time. The outputs are DIR/client and DIR/server. COMMAND
-# is fi_pingpong with its prefix. A trap of the caller interrupts the function, and
-# must then call pingpong_end.
+# is fi_pingpong with its prefix. If a trap of the caller interrupts this
+# function, the trap must call pingpong_end.
 pingpong()
 {
 	dir=$1 provider=$2

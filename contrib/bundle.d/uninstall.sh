@@ -32,8 +32,8 @@ grep -q '^file [0-9a-f]*  /' "$manifest" || die "nothing removed" \
 	"run it as its owner"
 
 lines=$(cat "$manifest")
-# The prefix as install.sh had it. Files below /etc contain it; if they do not, an
-# installation in another prefix has replaced them.
+# The prefix for which install.sh was called. Files below /etc contain this
+# prefix; if they do not, an installation in another prefix has replaced them.
 installed=$(echo "$lines" |
 	sed -n 's,^link \(.*\)/lib/ofi_duo/selected$,\1,p' | head -n 1)
 echo "$lines" | sed -n 's/^file [^ ]*  //p; s/^link //p' |
