@@ -67,8 +67,8 @@ void gpu_cuda_open(void)
 
 /*
  * Allocates len bytes by cuMemCreate, and stores their address in *at. shared:
- * other processes can map the memory by a descriptor. The structures have the
- * layout of CUmemAllocationProp (with CUmemLocation) and CUmemAccessDesc.
+ * other processes can map the memory by a file descriptor. The structures have
+ * the layout of CUmemAllocationProp (with CUmemLocation) and CUmemAccessDesc.
  */
 static int gpu_cuda_vmm(uint64_t *at, size_t len, bool shared)
 {

@@ -29,9 +29,9 @@
 enum gpu_place { GPU_HOST, GPU_DEVICE, GPU_PLACES };
 enum gpu_kind { GPU_WRITE, GPU_READ, GPU_TAGGED, GPU_KINDS };
 /*
- * Steps of rank 1, requested by gpu_shared.step. ECHO, SINK: receive messages,
- * and send each back, or not; CHECK: fill memory, or compare it; SETTLE: wait
- * for the GPU; END: exit. In IDLE, rank 1 only makes progress.
+ * Steps of rank 1, requested by gpu_shared.step. ECHO: receive messages, and
+ * send each back; SINK: receive messages; CHECK: fill memory, or compare it;
+ * SETTLE: wait for the GPU; END: exit. In IDLE, rank 1 only makes progress.
  */
 enum gpu_step {
 	GPU_IDLE, GPU_ECHO, GPU_SINK, GPU_CHECK, GPU_SETTLE, GPU_END
@@ -148,7 +148,10 @@ void gpu_start(enum gpu_kind kind, enum gpu_place mine, enum gpu_place theirs,
 	       size_t offset, size_t len);
 void gpu_receive(enum gpu_place mine, size_t offset, size_t len);
 void gpu_next(enum gpu_step step);
-/* Waits for the end of a step: until gpu_shared.checked is not "checked". */
+/*
+ * Waits for the end of a step: until gpu_shared.checked differs from `checked`,
+ * its value before the step.
+ */
 void gpu_await(uint32_t checked);
 /*
  * Waits for all copies that either rank's GPU executes for operations of this

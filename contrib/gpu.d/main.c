@@ -10,15 +10,17 @@
  *		in the destination
  *	verify	COUNT random transfers, verified. ALLOCATION: plain,
  *		pool, managed, vmm (cuMemCreate, shareable), private (same,
- *		not shareable), pinned (plain, host memory of the driver)
+ *		not shareable), pinned (as plain; the driver allocates the host
+ *		memory)
  *	kill	a peer is killed while it is written to
  *
  * DUOGPU_DISJOINT=1: each process sees only one GPU, not its peer's.
  * DUOGPU_PIDNS=1: the two processes are in different pid namespaces.
- * DUOGPU_MAPPED=1: duogpu fails unless a GPU has copied, for an RMA operation
- * and for a message, directly between the memory of the processes, because one
- * process had mapped the other's. verify continues until this has happened.
- * DUOGPU_MAPPED=0: duogpu fails if this has happened.
+ * DUOGPU_MAPPED=1: at least one RMA operation and one message must be mapped:
+ * one process has mapped the other's GPU memory, and a GPU copies directly
+ * between the memory of both. verify continues until there are both, and duogpu
+ * fails if one is missing at the end.
+ * DUOGPU_MAPPED=0: duogpu fails if an operation or message is mapped.
  */
 
 #include <errno.h>
@@ -220,7 +222,10 @@ static void gpu_command(const char *command, unsigned int count, pid_t child)
 
 static int gpu_child_status = -1;	/* -1: the child has not ended */
 
-/* SIGCHLD: ends rank 0 if the child has failed. Rank 0 would wait forever. */
+/*
+ * SIGCHLD: ends rank 0 if the child has failed. Otherwise rank 0 would wait for
+ * the child forever.
+ */
 static void gpu_child_ended(int sig)
 {
 	if (waitpid(-1, &gpu_child_status, WNOHANG) > 0 &&

@@ -294,7 +294,10 @@ static void gpu_verify_one(unsigned int seed)
 			 gpu_places[mine], gpu_places[theirs], len);
 }
 
-/* True if DUOGPU_MAPPED requires an operation in gpu_shared.mapped[rank]. */
+/*
+ * True if DUOGPU_MAPPED requires an operation in gpu_shared.mapped[rank], and
+ * there is none yet.
+ */
 static bool gpu_must_map(int rank)
 {
 	const char *mapped = getenv("DUOGPU_MAPPED");

@@ -77,7 +77,10 @@ static char *reach(uint64_t at)
 	return offset < SIZE ? shadow + offset : (char *) (uintptr_t) at;
 }
 
-/* Executes the pending copies up to number "until". Call with "lock" held. */
+/*
+ * Executes the pending copies with numbers below "until". Call with "lock"
+ * held.
+ */
 static void flush(uint64_t until)
 {
 	for (; ended < until; ended++)

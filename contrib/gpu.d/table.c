@@ -217,8 +217,8 @@ void gpu_table(void)
 }
 
 /*
- * Prints the time of an operation, and 1 if the bytes were right when the
- * operation completed; otherwise 0.
+ * Prints the time of an operation. Then prints 1 if the bytes were right when
+ * the operation completed, or 0 if they were not.
  */
 static void gpu_time(enum gpu_kind kind, enum gpu_place mine,
 		     enum gpu_place theirs, size_t len)
