@@ -75,7 +75,7 @@ struct se_dv_qp {
 
 /*
  * Copies a structure to another version of it, which has `size` bytes. Fields
- * that "from" does not have become 0.
+ * that are missing in "from" become 0.
  */
 static inline void se_copy_out(void *to, size_t size, const void *from,
 			       size_t from_size)

@@ -52,7 +52,10 @@ bool se_forked(void)
 	return se_is_child;
 }
 
-/* Makes space for one more descriptor. Returns false without memory. */
+/*
+ * Makes space for one more descriptor. Returns false if there is no memory for
+ * it.
+ */
 static bool se_fork_reserve(void)
 {
 	size_t space = se_fork_space ? 2 * se_fork_space : 64;

@@ -11,9 +11,10 @@
 #include <infiniband/verbs.h>
 
 /*
- * Stores the GID of the device with this index. The GID contains the index and,
- * on the shm wire, a number of this network namespace (or it is derived from
- * SOFTEFA_GID); on the udp wire, an IPv4 address of this host.
+ * Stores the GID of the device with this index. On the udp wire, the GID
+ * contains an IPv4 address of this host, and the index. On the shm wire, the
+ * GID contains a number of this network namespace, and the index; with
+ * SOFTEFA_GID it is that GID, with the index added to byte 7.
  */
 void se_netid_gid(int dev_index, union ibv_gid *gid);
 

@@ -80,7 +80,7 @@ void se_notify_close(struct se_cq *cq)
 }
 
 /*
- * Adds the QP's wire to the CQ's channel. If both CQs of a QP have one channel,
+ * Adds the QP's wire to the CQ's channel. If both CQs of a QP share a channel,
  * only the CQ that is attached first gets the wire. A poll of this CQ also
  * writes the other CQ's completions, and so makes that CQ's eventfd readable.
  */

@@ -44,7 +44,7 @@
 #define SE_GRH_LEN 40
 #define SE_COMP_VECTORS 4
 #define SE_MAX_CQE (1 << 16)
-/* limit of RDMA reads of peers that a QP answers at a time */
+/* limit of the peers' RDMA reads that a QP answers at the same time */
 #define SE_RESPONSES 64
 
 struct se_mr_entry {

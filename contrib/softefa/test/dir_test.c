@@ -85,7 +85,10 @@ static const char *const own[] = {
 };
 #define OWN (int)(sizeof(own) / sizeof(own[0]))
 
-/* If SOFTEFA_DIR has foreign files, softefa has no device, and removes none. */
+/*
+ * If SOFTEFA_DIR has foreign files, the process gets no device, and softefa
+ * removes no file.
+ */
 START_TEST(foreign_directory_is_not_changed)
 {
 	int i;
@@ -220,7 +223,10 @@ START_TEST(processes_start_and_exit_at_the_same_time)
 }
 END_TEST
 
-/* Without descriptors there is no device, and errno has the reason. */
+/*
+ * If the process can open no file descriptor, it gets no device, and errno has
+ * the reason.
+ */
 START_TEST(missing_descriptor_is_reported)
 {
 	struct rlimit limit = { 3, 3 };

@@ -126,7 +126,10 @@ START_TEST(peer_beyond_limit_gets_error)
 }
 END_TEST
 
-/* If this process has no free descriptor, the peer must not count as failed. */
+/*
+ * If this process can open no file descriptor, the peer must not count as
+ * failed.
+ */
 START_TEST(missing_descriptor_is_no_failure)
 {
 	struct rlimit none, limit;

@@ -39,7 +39,10 @@ static void put(int fd, struct rig_node *to, const struct datagram *forged)
 			 sizeof(*forged));
 }
 
-/* Returns a packet from a to b. Its later epoch would make b's flow fail. */
+/*
+ * Returns a packet from a to b. The packet's epoch is later than a's, which
+ * would make b's flow fail.
+ */
 static struct datagram forge(struct rig_node *a, struct rig_node *b)
 {
 	struct datagram forged = { .secret = se_cfg.secret };
