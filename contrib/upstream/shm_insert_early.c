@@ -4,7 +4,7 @@
 /*
  * fi_av_insert into an AV after it was bound to an endpoint, but before
  * fi_enable of the endpoint. This is permitted. But shm accesses the endpoint's
- * region, which only fi_enable creates.
+ * region in shared memory, which only fi_enable creates.
  */
 
 #include "repro.h"

@@ -3,9 +3,9 @@
 
 /*
  * A message larger than the remainder of a multi-receive buffer:
- * util_adjust_multi_recv() (prov/util/src/util_srx.c) subtracts its length from
- * the remainder, which wraps around. Later messages are written behind the
- * buffer.
+ * util_adjust_multi_recv() (prov/util/src/util_srx.c) subtracts the message's
+ * length from the remainder, which wraps around. Later messages are written
+ * behind the buffer.
  */
 
 #include "repro.h"
