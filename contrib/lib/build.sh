@@ -2,9 +2,9 @@
 # SPDX-FileCopyrightText: The ofi_duo authors
 # shellcheck shell=bash disable=SC2154 # duo_src, duo_build: common.sh
 #
-# Builds out of the source tree, in $duo_build, if a file is newer than the last
-# successful build. The functions must be called in the platform (platform.sh).
-# Sourced after common.sh and platform.sh.
+# Builds outside of the source tree, in $duo_build, if a file is newer than the
+# last successful build. The functions must be called in the platform
+# (platform.sh). Sourced after common.sh and platform.sh.
 
 # build_is_current BUILD KEY: true if BUILD was built for KEY, and no source is newer.
 # KEY: the id of the platform, and the arguments of configure.

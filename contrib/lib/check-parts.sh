@@ -111,8 +111,8 @@ in_root()
 
 # make_check SUFFIX CONFIGURE-ARGUMENTS [VARIABLE=VALUE]...: runs the unit
 # tests. Prints the output of failed tests with " | " before each line, because
-# contrib/check must not count these lines as results. --output-sync keeps lines of
-# programs that run at the same time whole.
+# contrib/check must not count these lines as results. With --output-sync the
+# lines of programs that run at the same time do not mix.
 make_check()
 {
 	local status=0
@@ -122,8 +122,8 @@ make_check()
 		-j "$(nproc)" --output-sync check "${@:3}" || status=$?
 	[[ $status -eq 0 || ! -f $duo_build$1/test-suite.log ]] ||
 		sed 's/^/  | /' "$duo_build$1/test-suite.log"
-	# libcheck has no result "skipped": such a test passes, and its line is only
-	# in the log of its program.
+	# libcheck has no result "skipped": a skipped test passes, and its SKIP
+	# line is only in the log of its program.
 	find "$duo_build$1/prov" "$duo_build$1/contrib" -name '*.log' \
 		-exec grep -ah '^SKIP: ' {} + || true
 	return "$status"
@@ -297,8 +297,8 @@ orders()
 )
 
 # Tests contrib/bench --random: equal seeds must give equal orders, different seeds
-# different orders. Each round must have all configurations of --configs once, in
-# another order than the other rounds.
+# different orders. Each round must have all configurations of --configs once.
+# At least two rounds must have different orders.
 bench_order_is_random()
 {
 	local line
@@ -409,8 +409,8 @@ check_scripts()
 			echo "$text"'
 }
 
-# Compiles the reproducers for libfabric's maintainers, which do not use
-# ofi_duo.
+# Compiles the reproducers of contrib/upstream, for libfabric's maintainers. The
+# reproducers do not use ofi_duo.
 reproducers()
 {
 	local out status=0

@@ -70,7 +70,8 @@ is_root()
 }
 
 # as_nobody COMMAND...: runs COMMAND as the user nobody. This fails for root of a user
-# namespace that maps only one user. In a Debian root, an ordinary user is such a root.
+# namespace that maps only one user, as when an ordinary user enters a Debian
+# root.
 as_nobody()
 {
 	setpriv --reuid 65534 --regid 65534 --clear-groups "$@"

@@ -6,7 +6,7 @@
  * - process_vm_readv() and process_vm_writev() are missing. Replaced by
  *   accesses to /proc/PID/mem, which need the same permissions.
  * - /proc/self/stat has a wrong start time if it is opened by an absolute path.
- *   Opened relative to its directory instead.
+ *   So this library opens the file relative to the directory.
  */
 
 #include <errno.h>

@@ -28,8 +28,9 @@ refused()
 		die "$*" "prints: $out" "'$text' was expected"
 }
 
-# in_login_shell SCRIPT: runs SCRIPT in a new login shell of root. mpirun names its files
-# in TMPDIR by its pid, which a mpirun in another pid namespace may have, too.
+# in_login_shell SCRIPT: runs SCRIPT in a new login shell of root. TMPDIR is
+# $work, because the names of mpirun's files contain mpirun's pid, which another
+# mpirun, in another pid namespace, may have, too.
 in_login_shell()
 {
 	env -i PATH="$PATH" HOME=/root TMPDIR="$work" OMPI_ALLOW_RUN_AS_ROOT=1 \
