@@ -54,6 +54,6 @@ class OfiDuo(AutotoolsPackage):
 
     def setup_run_environment(self, env):
         # FI_PROVIDER_PATH replaces the directory in which libfabric searches by
-        # default, so adds that directory, too.
+        # default, so this function adds that directory, too.
         for prefix in (self.prefix, self.spec["libfabric"].prefix):
             env.append_path("FI_PROVIDER_PATH", prefix.lib.libfabric)
