@@ -56,7 +56,7 @@ static bool near_rx_ring_ready(const struct near_rx_ring *ring)
  * Finds or creates the peer that has taken a claim, and takes a reference.
  * Copies the address before the check, because the sender can still change the
  * address in the claim. Returns 0, or
- * - -EINVAL or -EHOSTUNREACH: reject the claim
+ * - -EINVAL or -EHOSTUNREACH: call near_claim_failed()
  * - -EAGAIN: the peer has not replied with its pidfd yet; retry. Meanwhile a
  *   reference of near_peer_expect() keeps the peer.
  * - another -errno: retry
