@@ -50,7 +50,7 @@ enum fi_duo_reason {
 	 * the local transport shm, a further cause: the peer is in this process
 	 */
 	FI_DUO_NAMESPACE,
-	/* core: one of the two endpoints has no space for another peer */
+	/* core: this endpoint has no space for another peer */
 	FI_DUO_NO_PEER_SLOT,
 	FI_DUO_LOCAL_OFF,	/* core: this endpoint has no local path */
 	/* core: the record is invalid, or belongs to another user */

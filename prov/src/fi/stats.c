@@ -103,7 +103,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 		[FI_DUO_NOT_REGISTERED] = "no local endpoint has this address",
 		[FI_DUO_EXITED] = "its process has exited",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
-		[FI_DUO_NO_PEER_SLOT] = "peer limit reached at one endpoint",
+		[FI_DUO_NO_PEER_SLOT] = "peer limit of this endpoint reached",
 		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
 		[FI_DUO_BAD_RECORD] = "invalid record, or one of another user",
 		[FI_DUO_RECORD_UNREADABLE] = "its record cannot be opened",
