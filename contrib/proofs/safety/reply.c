@@ -105,8 +105,8 @@ static void buffers(struct near_rma_bufs *bufs, struct iovec *iov, size_t len)
 }
 
 /*
- * Makes an operation in any state. If it is small, the fast path has requested
- * it.
+ * Makes an operation in any state. If op->small is true, the fast path has sent
+ * the operation's request.
  */
 static void op_any(struct near_rma_op *op)
 {

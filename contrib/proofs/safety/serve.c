@@ -4,8 +4,9 @@
 /*
  * Requests for RMA and atomics at the target, with any bytes in the slot. All
  * accesses are to the ring, to the reply, or to the region that the request
- * names, if the region permits the access. Atomics are aligned. A reply is sent
- * from the region or from an earlier result, and ends once.
+ * names, if the region permits the access. Atomics are aligned. The bytes of a
+ * reply come from the region, or from the stored result of an atomic. Each
+ * reply is freed once.
  *
  * Lines for ./run, which explains their keys:
  * C: near/rma/serve.c near_rma_request near_serve_small near_small_req

@@ -65,9 +65,9 @@ struct near_rndv {
 
 struct near_msg {
 	/*
-	 * in near_send() and arrived(): the bytes of the message; NULL in
-	 * arrived(): the message uses rendezvous, see `rndv`. In
-	 * near_send_large(): the message's first buffer
+	 * In near_send() and arrived(): the bytes of the message. If it is NULL
+	 * in arrived(), the message uses rendezvous, see `rndv`. In
+	 * near_send_large(): the message's first buffer.
 	 */
 	const void *payload;
 	size_t len;

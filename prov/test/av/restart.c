@@ -63,8 +63,9 @@ UNIT_TEST(untagged_receives_on_efa_stay_local)
 }
 
 /*
- * The core keeps a removed address in use, and assigns its fi_addr to another
- * peer later. The new peer must not inherit the path of the old one.
+ * When the application removes an address, the core does not free its fi_addr
+ * at once. Later the core frees it, and assigns it to another peer. The new
+ * peer must not inherit the path of the old one.
  */
 UNIT_TEST(reused_fi_addr_gets_path_of_new_peer)
 {

@@ -108,8 +108,8 @@ UNIT_TEST(record_of_dead_process_is_replaced)
 }
 
 /*
- * The file name of this endpoint's record belongs to a file that is no record.
- * The warning must have this name.
+ * There is already a file with the name of this endpoint's record, but the file
+ * is not a record. The warning must have the file's name.
  */
 UNIT_TEST(foreign_file_uses_core)
 {

@@ -194,8 +194,8 @@ UNIT_TEST(initiator_that_sees_doing_undoes_revocation)
 }
 
 /*
- * Delegated writes complete when a loads "done". b sends no replies, so b needs
- * no ring to a.
+ * The initiator, a, completes its delegated writes when it loads near_ctl.done.
+ * The target, b, sends no replies, so b needs no ring to a.
  */
 UNIT_TEST(write_completes_by_count)
 {

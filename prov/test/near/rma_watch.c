@@ -66,9 +66,10 @@ static void pass_delegs(uint64_t count)
 }
 
 /*
- * b rejects the second operation. So later writes must get replies, too, even
- * if the operations' numbers exceed 2^31 or 2^32: near must compare all 64 bits
- * of near_ctl.rejected.
+ * b rejects the second operation, and stores its number in near_ctl.rejected.
+ * After that, b must send a reply to each write, so that a can tell completed
+ * writes from rejected ones. This must hold even if the operations' numbers
+ * exceed 2^31 or 2^32: near must compare all 64 bits of near_ctl.rejected.
  */
 UNIT_LOOP(reply_matches_after_number_wrap, 0, 3)
 {

@@ -7,7 +7,7 @@
 
 #include "talk.h"
 
-#define TALK_POLLS 3		/* polls that do not end a copy */
+#define TALK_POLLS 3	/* polls of a copy before the poll that ends it */
 
 static const struct talk *talk_now;	/* struct talk of this process */
 void *const talk_device_handle = &talk_now;
