@@ -129,6 +129,28 @@ UNIT_TEST(region_closed_during_operation_is_rejected)
 UNIT_CASE("by ourselves", side_setup_direct, side_teardown);
 
 /*
+ * Four writes of NEAR_STEP bytes wait behind a long one. A poll must end at
+ * most one of the five, so that the application's other messages need not wait
+ * for the copies of all.
+ */
+UNIT_TEST(poll_ends_one_long_operation)
+{
+	uint32_t done;
+	int i;
+
+	ck_assert_int_eq(side_start(NEAR_WRITE, SIDE_KEY, 0, SIDE_LARGE, 0), 0);
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(side_start(NEAR_WRITE, SIDE_KEY, i * NEAR_STEP,
+					    NEAR_STEP, 0), 0);
+	while (a.done < 5) {
+		done = a.done;
+		rig_poll(a.rig, 1);
+		ck_assert_uint_le(a.done, done + 1);
+	}
+	ck_assert_int_eq(a.err, 0);
+}
+
+/*
  * In the middle of a write (_i is 0) or read (1), single copies begin to fail
  * with ESRCH, as if the target's main thread had exited. The target must
  * execute the remaining part.

@@ -205,12 +205,15 @@ static int near_rma_continue(struct near_port *port, struct near_rma_op *op)
 
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at)
 {
-	struct near_link *first;
+	struct near_rma_op *op;
+	size_t len = 0;		/* sum of the operations that have left */
 
-	while ((first = at->queue.next) != &at->queue)
-		if (near_rma_continue(port, near_container(
-				first, struct near_rma_op, link)))
+	while (len < NEAR_STEP && !near_list_empty(&at->queue)) {
+		op = near_container(at->queue.next, struct near_rma_op, link);
+		len += op->args.len;
+		if (near_rma_continue(port, op))
 			return;
+	}
 }
 
 /* A reply, loaded only once, because a faulty peer might change the slot. */

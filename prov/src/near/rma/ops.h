@@ -18,7 +18,10 @@ void near_rma_unqueue(struct near_rma_op *op);
  * other operations keep this gate closed.
  */
 void near_rma_ungate(struct near_rma_op *op);
-/* Issues the operations in at->queue in order, until one must wait. */
+/*
+ * Issues the operations in at->queue in order, until one must wait, or until
+ * operations of NEAR_STEP bytes in all have left the queue.
+ */
 void near_rma_issue(struct near_port *port, struct near_rma_peer *at);
 /*
  * Posts a request for the next len bytes of op. The request of a read must be
