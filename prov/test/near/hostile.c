@@ -349,6 +349,30 @@ UNIT_TEST(disconnected_peer_that_attaches_again_is_rejected)
 	rig_ended(bad, 1, RIG_SENT, ECONNRESET);
 }
 
+/*
+ * A sender gives a wrong nonce. When "us" replies, it takes the sender for
+ * failed, because the sender's segment has another nonce. But the sender's
+ * process is alive and can still write to the ring, so no other sender may get
+ * this ring.
+ */
+UNIT_TEST(ring_of_live_sender_with_wrong_nonce_is_kept)
+{
+	struct rig *odd = rig_open(true);
+	struct near_peer *odd_to_us;
+
+	odd->port->addr.nonce++;
+	odd_to_us = rig_peer(odd, us);
+	ck_assert_int_eq(rig_send(odd, odd_to_us, 4, big, 8), 0);
+	rig_until(us, NULL, 3);
+	ck_assert_int_eq(rig_send(us, us->event[2].peer, 1, big, 8),
+			 -ECONNRESET);
+	rig_until(us, NULL, 4);
+	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
+	ck_assert_uint_eq(rig_rx_rings(us), 2);
+	ck_assert_uint_eq(us->port->segment->claim[odd_to_us->index].state,
+			  NEAR_CLAIM_REJECTED);
+}
+
 UNIT_TEST(doorbells_without_sender_are_ignored)
 {
 	struct near_segment *segment = us->port->segment;
