@@ -50,9 +50,9 @@ int duo_route_error(struct duo_ep *ep, fi_addr_t addr)
 	 * If the core can carry data, an address has no route only while its
 	 * reason is FI_DUO_EXITED. But after the caller found no route, another
 	 * thread has found another process at the address, and has changed the
-	 * reason. If the core carries no data, the path is undecided only if
-	 * there was no memory for a peer.
+	 * reason. If the core carries no data, its routes are those of addresses
+	 * that cannot be reached.
 	 */
-	return ep->core.carries_nothing && state != DUO_ROUTE_UNDECIDED ?
+	return ep->core.carries_nothing && state == DUO_ROUTE_CORE ?
 	       -FI_EHOSTUNREACH : -FI_EAGAIN;
 }

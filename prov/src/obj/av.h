@@ -34,9 +34,11 @@ struct duo_ep;
 enum duo_route_state {
 	DUO_ROUTE_NONE,		/* the address is not in the AV */
 	/*
-	 * The next send to the address chooses the path. No send has chosen one
-	 * yet, or ofi_duo has removed the peer index from the route, because
-	 * the peer has failed or another process has the address.
+	 * The next send to the address chooses the path; in the provider near,
+	 * a receive that names the address does so, too. None has chosen one
+	 * yet, or near had no memory for a peer, or ofi_duo has removed the
+	 * peer index from the route, because the peer has failed or another
+	 * process has the address.
 	 */
 	DUO_ROUTE_UNDECIDED,
 	DUO_ROUTE_CORE,

@@ -3,6 +3,7 @@
 
 /* Receives of the provider near: failed peers, multi-receive buffers */
 
+#include "av/map.h"
 #include "base/proc.h"
 #include "side.h"
 
@@ -339,6 +340,29 @@ UNIT_LOOP(inserted_without_memory_is_retried, 0, 2)
 		ck_assert(!fi_tinject(ep[0], bytes, 64, to, 1));
 	ck_assert_int_eq(recv_end(in), 0);
 	ck_assert_str_eq(in, bytes);
+}
+
+/*
+ * The application inserts the sender's address while there is no memory for a
+ * peer. When there is memory again, a message of this sender must match a
+ * receive from any source, and its completion must have the sender's address.
+ */
+UNIT_TEST(source_inserted_without_memory_is_found_later)
+{
+	fi_addr_t from, src = FI_ADDR_NOTAVAIL, to = recv_insert(ep[0]);
+	struct fi_cq_tagged_entry entry;
+	char in[8];
+
+	ck_assert(!fi_av_remove(av, &peer, 1, 0));
+	no_memory = true;
+	from = recv_insert(ep[1]);
+	duo_map_scan(duo_ep_of(ep[0]));
+	no_memory = false;
+	ck_assert(!fi_tinject(ep[1], "late", 5, to, 1));
+	ck_assert(!fi_trecv(ep[0], in, 8, NULL, FI_ADDR_UNSPEC, 1, 0, in));
+	while (fi_cq_readfrom(cq[0], &entry, 1, &src) == -FI_EAGAIN)
+		;
+	ck_assert_uint_eq(src, from);
 }
 
 /*
