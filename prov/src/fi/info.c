@@ -296,7 +296,8 @@ static const struct fi_info duo_info_limits = {
 /*
  * Fields that duo_hints_supported() compares. If the hints request capabilities
  * of the core, but neither FI_MSG nor FI_TAGGED, it compares only the first
- * DUO_HINTS_ALWAYS fields. The other fields are then limited by the core only.
+ * DUO_HINTS_ALWAYS fields: up to domain_attr.av_type. The other fields are then
+ * limited by the core only.
  */
 #define DUO_HINTS_ALWAYS 3
 static const struct duo_hint duo_hint_fields[] = {

@@ -99,7 +99,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 {
 	static const char *const text[FI_DUO_REASON_COUNT] = {
 		[FI_DUO_OK] = "local peer",
-		[FI_DUO_UNDECIDED] = "no message sent to it yet",
+		[FI_DUO_UNDECIDED] = "path not decided yet",
 		[FI_DUO_NOT_REGISTERED] = "no local endpoint has this address",
 		[FI_DUO_EXITED] = "its process has exited",
 		[FI_DUO_NAMESPACE] = "another namespace or libfabric version",
