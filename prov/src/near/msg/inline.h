@@ -74,8 +74,8 @@ static near_inline void near_sent(struct near_port *port,
 }
 
 /*
- * Prefetches the first 1 KiB of the space in the data ring that a next message
- * of len bytes would use.
+ * Prefetches the space in the data ring that a next message of len bytes would
+ * use.
  */
 static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 {
@@ -83,7 +83,7 @@ static near_inline void near_data_prefetch(const struct near_tx *tx, size_t len)
 
 	if (near_unlikely(at + len > tx->dsize))
 		at = 0;
-	for (i = 0; i < len && i < 1024; i += NEAR_LINE)
+	for (i = 0; i < len; i += NEAR_LINE)
 		near_prefetch_write(tx->data + at + i);
 }
 
