@@ -341,8 +341,6 @@ UNIT_TEST(known_senders_get_equal_rings)
 		ck_assert_uint_eq(to_us[i]->resize.tier, SHARE);
 	}
 	ck_assert_uint_eq(rig_pages(us), PAGES);
-	ck_assert_uint_le(rig_taken(us),
-			  near_memory(PAGES * near_page_size(), MANY));
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, 2 * MANY);
@@ -400,4 +398,26 @@ UNIT_TEST(first_senders_get_large_rings)
 		rig_close(talker[i]);
 	rig_until(us, NULL, MANY);
 	ck_assert_uint_eq(rig_pages(us), 0);
+}
+
+/* Rings of more senders have the same sizes, once they have grown. */
+UNIT_TEST(rings_of_more_senders_grow)
+{
+	static struct rig *other[2 * MANY];
+	static struct near_peer *to[2 * MANY];
+	struct rig *us = open_us();
+	uint32_t i;
+
+	for (i = 0; i < 2 * MANY; i++) {
+		other[i] = rig_open(false);
+		rig_peer(us, other[i]);
+	}
+	for (i = 0; i < 2 * MANY; i++) {
+		to[i] = rig_peer(other[i], us);
+		send_long(other[i], to[i], us);
+		send_long(other[i], to[i], us);
+		ck_assert_uint_eq(to[i]->resize.tier, SHARE);
+	}
+	ck_assert_uint_eq(us->port->budget.extra + us->port->budget.rings,
+			  2 * PAGES);
 }

@@ -273,7 +273,7 @@ UNIT_TEST(memory_of_ports_is_limited)
 	ck_assert_uint_le(64 * (near_memory(NEAR_MEMORY, 63) + NEAR_PAGE),
 			  64 << 20);
 	ck_assert_uint_le(192 * (near_memory(NEAR_MEMORY, 191) + NEAR_PAGE),
-			  256 << 20);
+			  600 << 20);
 	ck_assert_uint_le(near_memory(NEAR_MEMORY, 1), 352 << 10);
 	ck_assert_uint_eq(near_memory(0, 0), 2 * NEAR_PAGE);
 	ck_assert_uint_eq(near_memory(0, 100), (3 + 100) * NEAR_PAGE);

@@ -106,12 +106,20 @@ size_t near_segment_size(uint32_t growing)
 	return near_rings_end(growing, NEAR_SENDERS);
 }
 
+size_t near_grown_pages(size_t pages, uint32_t senders)
+{
+	return senders < NEAR_MANY_SENDERS ? pages :
+	       pages * senders / NEAR_MANY_SENDERS;
+}
+
 size_t near_memory(size_t budget, uint32_t senders)
 {
 	size_t most = (size_t)senders * near_tier_size(NEAR_TIERS - 1);
 	size_t least = (size_t)senders * near_page_size();
 
-	budget -= budget % near_page_size();
+	if (budget < most)
+		budget = near_grown_pages(budget / near_page_size(), senders) *
+			 near_page_size();
 	if (budget > most)
 		budget = most;
 	if (budget < least)

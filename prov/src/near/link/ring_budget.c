@@ -10,8 +10,6 @@
  * senders than these, so that later senders get memory, too.
  */
 #define NEAR_BUDGET_FEW 8	/* least number of senders expected in all */
-/* least number of pages that are reserved, one for each sender */
-#define NEAR_BUDGET_MANY 63
 #define NEAR_BUDGET_NEXT 4	/* least number of senders expected to attach */
 
 void near_budget_init(struct near_budget *budget, size_t bytes)
@@ -36,19 +34,10 @@ static uint32_t near_budget_senders(const struct near_budget *budget)
 	return near_max(near_max(budget->peers, budget->rings), 1);
 }
 
-/* Returns the pages of the budget that remain after one page per sender. */
-static uint32_t near_budget_beyond(const struct near_budget *budget,
-				   uint32_t senders)
+/* Returns how many of these pages remain after one page per sender. */
+static uint32_t near_budget_beyond(uint32_t pages, uint32_t senders)
 {
-	return budget->pages_max > senders ? budget->pages_max - senders : 0;
-}
-
-/* Returns the size class of an even share of the budget. */
-static uint32_t near_budget_share(const struct near_budget *budget)
-{
-	uint32_t senders = near_budget_senders(budget);
-
-	return near_tier_fit(1 + near_budget_beyond(budget, senders) / senders);
+	return pages > senders ? pages - senders : 0;
 }
 
 /*
@@ -76,7 +65,8 @@ void near_budget_advertise(struct near_port *port)
 	uint32_t senders = near_budget_senders(budget), free, next, below = 0;
 	uint32_t tier = near_tier_least();
 
-	free = near_budget_beyond(budget, near_max(senders, NEAR_BUDGET_MANY));
+	free = near_budget_beyond(budget->pages_max,
+				  near_max(senders, NEAR_MANY_SENDERS));
 	free -= free < budget->extra ? free : budget->extra;
 	next = near_max(near_max(senders, NEAR_BUDGET_FEW) - budget->rings,
 			NEAR_BUDGET_NEXT);
@@ -124,18 +114,20 @@ static uint32_t near_tier_for(uint32_t len)
 
 /*
  * Returns a new size class for the ring: the largest one, from `least` to the
- * even share, for which the budget has memory. If the even share is below
- * `least`, only `least` is possible. If no class is possible, returns the
- * ring's present class.
+ * even share of all pages, for which enough pages are left. If the even share
+ * is below `least`, only `least` is possible. If no class is possible, returns
+ * the ring's present class.
  */
 static uint32_t near_budget_fit(const struct near_budget *budget,
 				const struct near_rx_ring *ring, uint32_t least)
 {
-	uint32_t most = near_budget_beyond(budget, near_budget_senders(budget));
+	uint32_t senders = near_budget_senders(budget);
+	size_t pages = near_grown_pages(budget->pages_max, senders);
+	uint32_t most = near_budget_beyond((uint32_t)pages, senders);
 	uint32_t others = budget->extra - near_rx_ring_extra(ring), tier;
 
-	for (tier = near_max(near_budget_share(budget), least); tier >= least;
-	     tier--)
+	for (tier = near_max(near_tier_fit(1 + most / senders), least);
+	     tier >= least; tier--)
 		if (others + near_tier_pages(tier) - 1 <= most)
 			return tier;
 	return ring->tier;

@@ -23,6 +23,7 @@
 #define NEAR_LINE 64		/* bytes of a cache line */
 #define NEAR_PAGE 4096		/* unit of the layout, bytes */
 #define NEAR_SENDERS 4096	/* number of rings, one per sender */
+#define NEAR_MANY_SENDERS 63	/* number for which the ring budget is meant */
 
 /*
  * Kinds of slots: docs/near/protocol.md. The receiver of a large message posts
@@ -277,6 +278,12 @@ struct near_place {
 /* Computes a ring's place. False: the ring cannot have this size class. */
 bool near_place(uint32_t growing, uint32_t index, uint32_t tier,
 		struct near_place *place);
+/*
+ * Returns the number of pages that rings can have together after they have
+ * grown. pages: the ring budget, which is meant for NEAR_MANY_SENDERS. Each
+ * sender of a larger number can have as many pages as each of these.
+ */
+size_t near_grown_pages(size_t pages, uint32_t senders);
 /*
  * Returns the limit of the memory that a segment allocates for a number of
  * senders, bytes. budget: near_attr.memory.
