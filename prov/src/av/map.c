@@ -245,10 +245,11 @@ duo_map_connect(struct duo_ep *ep, fi_addr_t addr,
 	if (duo_map_failed(ep->map, addr, id))
 		return FI_DUO_EXITED;
 	index = ep->domain->peer->connect(ep, peer_name, addr, &reason);
-	if (index == FI_ADDR_NOTAVAIL && reason == FI_DUO_UNDECIDED)
-		ep->map->failed = true;
-	if (index == FI_ADDR_NOTAVAIL)
+	if (index == FI_ADDR_NOTAVAIL) {
+		if (reason == FI_DUO_UNDECIDED)
+			ep->map->failed = true;
 		return reason;
+	}
 	ep->map->id[addr] = id;
 	duo_map_bind(ep, addr, index, reason);
 	return FI_DUO_OK;
