@@ -441,6 +441,8 @@ static const struct duo_hint duo_info_fields[] = {
  */
 bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 {
+	uint64_t comm;
+
 	duo_info_drop_device(info, hints);
 	duo_info_drop_order(info, hints);
 	if (!hints)
@@ -454,12 +456,11 @@ bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints)
 	 * FI_LOCAL_COMM and FI_MULTI_RECV from the core, and the core of the
 	 * provider near does not set FI_REMOTE_COMM here.
 	 */
+	comm = info->caps & DUO_COMM;
 	if (hints->tx_attr)
-		info->tx_attr->caps |= hints->tx_attr->caps & info->caps &
-				       DUO_COMM;
+		info->tx_attr->caps |= hints->tx_attr->caps & comm;
 	if (hints->rx_attr) {
-		info->rx_attr->caps |= hints->rx_attr->caps & info->caps &
-				       DUO_COMM;
+		info->rx_attr->caps |= hints->rx_attr->caps & comm;
 		info->rx_attr->op_flags |= hints->rx_attr->op_flags &
 					   FI_MULTI_RECV;
 	}
