@@ -65,16 +65,21 @@ void se_qps_drive(void)
 	pthread_rwlock_unlock(&se_qps_lock);
 }
 
-/* At exit of the process: drains open QPs and removes their files. */
+/*
+ * At exit of the process: drains open QPs, removes their files, and prints
+ * their statistics.
+ */
 void se_qps_exit(void)
 {
 	struct se_qp *qp;
 
 	pthread_rwlock_rdlock(&se_qps_lock);
 	for (qp = se_qps; qp; qp = qp->next) {
-		se_stats_print(qp);
 		se_srd_drain(qp);
 		qp->wire->leave(qp);
 	}
+	/* after all drains, because the drain of one QP also drives others */
+	for (qp = se_qps; qp; qp = qp->next)
+		se_stats_print(qp);
 	pthread_rwlock_unlock(&se_qps_lock);
 }

@@ -2,7 +2,11 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 /* Polls of any CQ drive all QPs: a real device makes progress without polls. */
+#include <fcntl.h>
 #include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "softefa.h"
@@ -142,6 +146,51 @@ START_TEST(polls_do_not_block_close)
 }
 END_TEST
 
+/* Sends RIG_DEPTH messages, more than a window, and exits at once. */
+static void send_and_exit(void)
+{
+	struct rig_node from, to;
+	struct rig_to at;
+	int i;
+
+	rig_open(&to, NULL);
+	rig_open(&from, NULL);
+	at = rig_to_node(&from, &to);
+	for (i = 0; i < RIG_DEPTH; i++) {
+		ck_assert_int_eq(rig_recv(&to, 1, 0, 64), 0);
+		ck_assert_int_eq(rig_send(&from, &at, 1, 0, 8), 0);
+	}
+	exit(0);
+}
+
+/* At exit, a drain sends most of the packets. The statistics include them. */
+START_TEST(statistics_at_exit_count_drain)
+{
+	char text[2048] = "", want[32];
+	size_t len = 0;
+	ssize_t n;
+	int out[2];
+	pid_t pid;
+
+	rig_wire(_i);
+	rig_env("SOFTEFA_STATS", "1");
+	ck_assert_int_eq(pipe2(out, O_CLOEXEC), 0);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (!pid) {
+		dup2(out[1], STDERR_FILENO);
+		send_and_exit();
+	}
+	close(out[1]);
+	while ((n = read(out[0], text + len, sizeof(text) - 1 - len)) > 0)
+		len += (size_t)n;
+	close(out[0]);
+	ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+	snprintf(want, sizeof(want), "tx_pkts=%d ", RIG_DEPTH);
+	ck_assert_msg(strstr(text, want), "%s is not in:\n%s", want, text);
+}
+END_TEST
+
 Suite *suite_drive(void)
 {
 	Suite *suite = suite_create("drive");
@@ -150,6 +199,7 @@ Suite *suite_drive(void)
 	tcase_add_loop_test(tc, poll_of_third_cq_drives_all, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, ranks_can_close_at_the_same_time, 0, RIG_WIRES);
 	tcase_add_loop_test(tc, polls_do_not_block_close, 0, RIG_WIRES);
+	tcase_add_loop_test(tc, statistics_at_exit_count_drain, 0, RIG_WIRES);
 	suite_add_tcase(suite, tc);
 	return suite;
 }
