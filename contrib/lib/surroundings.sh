@@ -295,9 +295,8 @@ part_surroundings()
 			its files.
 
 			The third column has the first warning, or *-* for none. *near* is ofi_duo's shared-memory transport. A *record* is
-			one of the files in /dev/shm; the warning itself has the name of the file. *Version 6* is the version of the record
-			format that ofi_duo expects. *Ignored*: messages to the process of the record take the core. *Retrying*: later lookups
-			open the record again. *Registry D*: ofi_duo has the directory of its records in D.
+			one of the files in /dev/shm; the warning itself has the name of the file. *Ignored*: messages to the
+			process of the record take the core. *Registry D*: ofi_duo has the directory of its records in D.
 
 			\`contrib/torture --table docs/surroundings.md surroundings\` wrote this page in 2026-11.
 

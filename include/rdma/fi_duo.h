@@ -60,7 +60,10 @@ enum fi_duo_reason {
 	 * record
 	 */
 	FI_DUO_RECORD_UNREADABLE,
-	/* core: one of the two processes cannot map the other's memory */
+	/*
+	 * core: one of the two processes cannot map the other's memory, or the
+	 * peer has no free ring
+	 */
 	FI_DUO_NOT_MAPPED,
 	/* core: the peer has another value of the parameter FI_OFI_DUO_LOCAL */
 	FI_DUO_TRANSPORT_MISMATCH,

@@ -200,8 +200,8 @@ static void mpi_find_paths(const struct mpi_job *job)
 					       &job->ranks[to]);
 		}
 	}
-	info_found("paths", INFO_OK, "of %d messages within a host %d took "
-		   "shared memory; %d took the core", local, shm, core);
+	info_found("paths", INFO_OK, "%d messages within a host; %d took "
+		   "shared memory, %d took the core", local, shm, core);
 }
 
 void mpi_find(const struct mpi_job *job)

@@ -141,7 +141,8 @@ static int duo_av_inserted(struct duo_av *av, int ret, fi_addr_t *addr,
 		if (!failed)
 			continue;
 		DUO_WARN(AV, "av %p: address %zu of %zu was not inserted: "
-			 "%s\n", (void *) av, i, count, fi_strerror(-failed));
+			 "%s\n", (void *) av, i + 1, count,
+			 fi_strerror(-failed));
 		addr[i] = FI_ADDR_NOTAVAIL;
 		if (err)
 			err[i] = -failed;

@@ -107,7 +107,7 @@ static const char *duo_ops_reason_str(enum fi_duo_reason reason)
 		[FI_DUO_LOCAL_OFF] = "this endpoint has no shared memory",
 		[FI_DUO_BAD_RECORD] = "invalid record, or one of another user",
 		[FI_DUO_RECORD_UNREADABLE] = "its record cannot be opened",
-		[FI_DUO_NOT_MAPPED] = "its shared memory cannot be mapped",
+		[FI_DUO_NOT_MAPPED] = "no connection over shared memory",
 		[FI_DUO_TRANSPORT_MISMATCH] = "another local transport",
 		[FI_DUO_ORDER_UNSUPPORTED] =
 			"no RMA over shared memory, which an order requires",

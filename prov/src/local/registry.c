@@ -131,8 +131,7 @@ static void duo_record_reject(int dir, const char *name, const char *why,
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
 	if (readlink(link, path, sizeof(path) - 1) < 0)
 		path[0] = '\0';
-	DUO_WARN(AV, "%s/%s: %s (version %d), ignored. %s\n",
-		 path, name, why, DUO_RECORD_VERSION, remedy);
+	DUO_WARN(AV, "%s/%s: ignored: %s. %s\n", path, name, why, remedy);
 }
 
 static bool duo_record_passing(int err)
@@ -152,8 +151,8 @@ int duo_record_open(int dir, const char *name, struct duo_record *record)
 		duo_record_reject(dir, name, strerror(errno),
 				  ret == -FI_EINVAL ?
 				  "Remove it if it is stale" :
-				  "Retrying; raise the limit of open files "
-				  "(ulimit -n) or of memory");
+				  "Raise the limit of open files (ulimit -n) "
+				  "or of memory; later lookups read it again");
 		return ret;
 	}
 	ret = duo_record_read(fd, record);

@@ -329,8 +329,8 @@ static int near_rma_serve_slot(struct near_port *port,
 	if (near_unlikely(req.offset && at->rejected == req.id))
 		return 0;
 	if (near_unlikely(at->replies_queued >= NEAR_RMA_REPLIES_MAX)) {
-		near_rx_ring_broken(port, ring, "request beyond the limit,",
-				    req.id);
+		near_rx_ring_broken(port, ring, "number of pending requests",
+				    at->replies_queued + 1);
 		return -EPROTO;
 	}
 	reply = near_pool_get(&port->rma->replies);

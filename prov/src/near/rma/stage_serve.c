@@ -181,8 +181,8 @@ int near_stage_request(struct near_port *port, struct near_rx_ring *ring,
 		return -EAGAIN;
 	at = near_rma_peer(ring->peer);
 	if (at && at->replies_queued >= NEAR_RMA_REPLIES_MAX) {
-		near_rx_ring_broken(port, ring, "request beyond the limit,",
-				    req.id);
+		near_rx_ring_broken(port, ring, "number of pending requests",
+				    at->replies_queued + 1);
 		return -EPROTO;
 	}
 	reply = at ? near_pool_get(&port->rma->replies) : NULL;
