@@ -101,7 +101,8 @@ byte polls, turn;
 
 byte state[RECORDS], refs[RECORDS], asked[RECORDS];
 bool segment[RECORDS], pidfd[RECORDS], user[RECORDS], dying[RECORDS], expected[RECORDS], ask[RECORDS];
-bool exited[RECORDS], ring[RECORDS];
+bool exited[RECORDS];	/* near_peer.exited or near_peer.shut */
+bool ring[RECORDS];
 /* the claim of the peer in this port's segment */
 #define FREE 0
 #define CLAIM_OPEN 1

@@ -116,7 +116,7 @@ void near_peer_fail(struct near_port *port, struct near_peer *peer)
 
 bool near_peer_exited(const struct near_peer *peer)
 {
-	return peer->exited;
+	return peer->exited || peer->shut;
 }
 
 /* True if the peer's claim has no rx ring yet, for lack of memory. */

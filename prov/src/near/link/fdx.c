@@ -336,6 +336,6 @@ bool near_peer_shut(struct near_peer *peer, int err)
 {
 	bool shut = err == -ENOENT || err == -ENXIO || err == -EISDIR;
 
-	peer->exited = peer->exited || (shut && !peer->needs_fdx);
-	return peer->exited;
+	peer->shut = peer->shut || (shut && !peer->needs_fdx);
+	return peer->shut;
 }

@@ -48,8 +48,7 @@ struct near_resize {
 	/* number of times that the ring was full since the last resize */
 	uint32_t full;
 	uint32_t backoff;	/* value of `full` that causes a request */
-	/* near_slot.resize.more of the pending resize */
-	uint32_t more;
+	uint32_t more;		/* near_slot.resize.more of the pending one */
 	uint8_t tier;		/* size class of the ring */
 	uint8_t most;		/* largest class that the ring can have */
 	bool posted;		/* RESIZE is published; its reply is pending */
@@ -75,7 +74,8 @@ struct near_peer {
 	bool logged;		/* a connection error was logged; log no more */
 	struct near_segment *segment;	/* NULL: not connected */
 	int pidfd;		/* pidfd of the peer's process; -1: none */
-	bool exited;	/* result of near_peer_exited() */
+	bool exited;		/* the peer's process has exited */
+	bool shut;		/* result of near_peer_shut() */
 	bool by_start;	/* the peer is monitored by start time, not by pidfd */
 	bool far;	/* the peer is in another pid or time namespace */
 	bool needs_fdx;	/* /proc gives no access to the peer's descriptors */

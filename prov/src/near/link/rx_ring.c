@@ -193,16 +193,6 @@ void near_rx_ring_free(const struct near_port *port, struct near_rx_ring *ring)
 }
 
 /*
- * True if the process of a peer has exited. Unlike near_peer_check_exited(),
- * returns false for a live process whose address did not lead to its port.
- */
-static bool near_sender_exited(const struct near_peer *peer)
-{
-	return peer->far ? near_peer_check_exited(peer) :
-	       duo_proc_check(peer->addr.pid, peer->addr.start) == -ESRCH;
-}
-
-/*
  * If the sender of a ring is alive and has not closed the claim, it can still
  * write to the ring, so no other sender may get the ring. In this case rejects
  * the claim, empties the ring, stores the ring's size for a later
@@ -213,7 +203,7 @@ static bool near_rx_ring_reject(struct near_port *port,
 {
 	struct near_claim *claim = &port->segment->claim[ring->index];
 
-	if (near_sender_exited(ring->peer) ||
+	if (near_peer_check_exited(ring->peer) ||
 	    (!near_claim_reject(port, ring->index) &&
 	     __atomic_load_n(&claim->state, __ATOMIC_ACQUIRE) !=
 		     NEAR_CLAIM_REJECTED))

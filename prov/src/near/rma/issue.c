@@ -486,7 +486,7 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 			       args->flags & NEAR_RMA_MESSAGE);
 	if (near_unlikely(device && args->verb > NEAR_READ))
 		return -EOPNOTSUPP;
-	if (near_unlikely(ret == -ENOENT && peer->exited)) {
+	if (near_unlikely(ret == -ENOENT && peer->shut)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
