@@ -224,7 +224,8 @@ inline ring_rang(r)
 	dead[LOAD(PORT, STATE(r)) % 10 - 1] && \
 	FENCED(LOAD(PORT, STATE(r)) % 10 - 1))
 
-/* near_rings_check(): claims without an rx ring */
+/* near_rings_check(): claims without an rx ring. No peer attaches twice here, so the
+ * port has no ring of a gone peer. */
 inline look(r)
 {
 	if

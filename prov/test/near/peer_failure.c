@@ -5,6 +5,7 @@
 
 #include <limits.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -84,6 +85,42 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 			 0);
 	rig_until(us, NULL, 103);
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);
+}
+
+/*
+ * A child sends an invalid slot. us disconnects the child, but
+ * keeps a reference to it. The child attaches again, and us rejects the
+ * new claim. The child is killed before it closes this claim. Another sender
+ * must get the ring.
+ */
+UNIT_TEST(ring_of_killed_sender_that_attached_again_is_freed)
+{
+	const struct near_claim *claim = us->port->segment->claim;
+	struct near_peer *to_us;
+	struct rig *rig;
+
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		rig = rig_open(false);
+		to_us = rig_peer(rig, us);
+		rig_send(rig, to_us, 1, buf, 8);
+		near_tx_publish(&to_us->tx, near_tx_slot(&to_us->tx),
+				near_word(15, 0, 0, 0));
+		rig_until(rig, NULL, 1);
+		near_peer_put(rig->port, rig->event[0].peer);
+		near_peer_put(rig->port, to_us);
+		rig_send(rig, rig_peer(rig, us), 2, buf, 8);
+		for (;;)
+			pause();
+	}
+	rig_until(us, NULL, 3);
+	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	ck_assert_uint_eq(us->event[2].msg.tag, 2);
+	kill_child();
+	rig_poll_while(us, rig_rx_rings(us));
+	ck_assert_uint_eq(claim[0].state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(claim[1].state, NEAR_CLAIM_FREE);
 }
 
 /*

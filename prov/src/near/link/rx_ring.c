@@ -332,19 +332,23 @@ static bool near_claim_abandoned(const struct near_port *port,
 
 /*
  * Handles claims of senders that were killed before they rang the doorbell, or
- * before they closed a rejected claim. Loads claims only up to the page that
- * has claim port->ring_count, because a load from a later page would allocate
- * that page.
+ * before they closed a rejected claim. The port may have an rx ring for a
+ * rejected claim; its peer is then gone, and no pidfd shows that the sender has
+ * exited. Loads claims only up to the page that has claim port->ring_count,
+ * because a load from a later page would allocate that page.
  */
 void near_rings_check(struct near_port *port)
 {
 	uint32_t i, pages = port->ring_count / NEAR_CLAIMS_PER_PAGE + 1;
+	const struct near_rx_ring *ring;
 
 	port->rings_due = false;
 	for (i = 0; i < pages * NEAR_CLAIMS_PER_PAGE && i < NEAR_SENDERS; i++) {
-		if (port->ring[i])
+		ring = port->ring[i];
+		if (ring && ring->peer->state != NEAR_PEER_GONE)
 			continue;
-		if (near_claim_abandoned(port, &port->segment->claim[i]))
+		if (!ring &&
+		    near_claim_abandoned(port, &port->segment->claim[i]))
 			near_ring_free(port, i,
 				       near_tier_most(port->budget.growing, i));
 		else
