@@ -696,8 +696,11 @@ proctype port(byte p)
 		   };
 		   goto out
 		od;
-		/* near_close() */
-		skip;
+		/* near_close() closes its segment's descriptor first, its socket last */
+		if
+		:: d_step { unbind() }
+		:: true
+		fi;
 		d_step { forget() };
 		closed[p] = true;
 		d_step {

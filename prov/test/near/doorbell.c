@@ -292,6 +292,24 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 	rig_ended(us, 0, RIG_SENT, ECONNRESET);
 }
 
+/* A process without a free file descriptor closes the port of a sender. */
+UNIT_TEST(close_without_free_descriptor_wakes_receiver)
+{
+	int lowest = dup(0);
+	struct rlimit limit, full;
+
+	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
+	rig_until(us, NULL, 1);
+	sleep_now();
+	close(lowest);
+	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	full = (struct rlimit) { (rlim_t)lowest, limit.rlim_max };
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &full), 0);
+	rig_close(other);
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	ck_assert(ready(1000));
+}
+
 /*
  * The sender has closed. The number of its segment's file descriptor now
  * belongs to another file. The close of the receiver must not cause a warning.

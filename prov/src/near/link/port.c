@@ -194,6 +194,15 @@ void near_close(struct near_port *port)
 
 	port->messages->stop(port);
 	near_close_attach(port);
+	/*
+	 * near_disconnect() must open the wake pipe of a sleeping peer, even if
+	 * the process has no other free descriptors than these two. This port's
+	 * own wake pipe stays open until peers can load `closed`, because they
+	 * may open its descriptor number and write to the file.
+	 */
+	close(port->epoll_fd);
+	close(port->fd);
+	port->epoll_fd = port->fd = -1;
 	for (i = 0; i < port->ring_count; i++)
 		if (port->ring[i])
 			near_rx_ring_free(port, port->ring[i]);
