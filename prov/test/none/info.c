@@ -186,7 +186,7 @@ UNIT_ROUNDS(domain_has_mr_mode_of_info, 0, ARRAY_SIZE(info_modes))
 	struct fid_fabric *fabric = side_fabric();
 	char bytes[8];
 	struct fid_domain *opened;
-	struct fid_mr *mr;
+	struct fid_mr *mr, *again;
 
 	hints->domain_attr->mr_mode = mode->asked;
 	ck_assert(!info_get(NULL));
@@ -196,6 +196,10 @@ UNIT_ROUNDS(domain_has_mr_mode_of_info, 0, ARRAY_SIZE(info_modes))
 	ck_assert(!fi_mr_reg(opened, bytes, sizeof(bytes), FI_REMOTE_READ, 0,
 			     77, 0, &mr, NULL));
 	ck_assert_int_eq(fi_mr_key(mr) != 77, mode->prov_keys);
+	if (!mode->prov_keys)
+		ck_assert_int_eq(fi_mr_reg(opened, bytes, sizeof(bytes),
+					   FI_REMOTE_READ, 0, 77, 0, &again,
+					   NULL), -FI_ENOKEY);
 	ck_assert(!fi_close(&mr->fid));
 	ck_assert(!fi_close(&opened->fid));
 	ck_assert(!fi_close(&fabric->fid));

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
+#include <rdma/fi_errno.h>
 
 #include "base/log.h"
 #include "base/params.h"
@@ -182,8 +183,11 @@ int duo_near_region_list(struct duo_mr *mr)
 		DUO_INFO(MR, "near: cannot add the region with key 0x%" PRIx64
 			 " to the region table, local peers access it over the "
 			 "core: %s\n", mr->region.key, strerror(-ret));
-	return domain->fabric->traits.carries_nothing &&
-	       entry.access & ~DUO_NEAR_INTERNAL ? ret : 0;
+	if (!domain->fabric->traits.carries_nothing ||
+	    !(entry.access & ~DUO_NEAR_INTERNAL))
+		return 0;
+	/* unlike other errors, FI_ENOKEY and ENOKEY have different numbers */
+	return ret == -ENOKEY ? -FI_ENOKEY : ret;
 }
 
 bool duo_near_region_fetchable(const struct duo_mr *mr, const void *buf,
