@@ -183,8 +183,6 @@ static struct fi_ops_cm duo_ep_cm_ops = {
 
 static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 {
-	const struct duo_transport_limits *local =
-		&duo_transports[duo_params.local]->limits;
 	int kind;
 
 	for (kind = 0; kind < DUO_KIND_COUNT; kind++)
@@ -211,11 +209,11 @@ static void duo_ep_init(struct duo_ep *ep, const struct fi_info *info)
 		      ep->path_ep[FI_DUO_CORE];
 	ep->inject_size = info->tx_attr->inject_size;
 	if (!duo_params.hook)
-		ep->inject_size = duo_min(ep->inject_size, local->inject_size);
-	ep->rx.iov_limit = local->iov_limit;
+		ep->inject_size = duo_min(ep->inject_size, DUO_LOCAL_INJECT);
+	ep->rx.iov_limit = DUO_IOV_LIMIT;
 	if (info->rx_attr->iov_limit)
 		ep->rx.iov_limit = duo_min(info->rx_attr->iov_limit,
-					   local->iov_limit);
+					   DUO_IOV_LIMIT);
 	ep->max_msg_size = info->ep_attr->max_msg_size ?
 			   info->ep_attr->max_msg_size : SIZE_MAX;
 	ep->tx.op_flags = info->tx_attr->op_flags;

@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "core/traits.h"
 #include "fi/api.h"
+#include "queue/rx.h"
 #include "transport/near/onesided.h"
 #include "transport/transport.h"
 
@@ -133,8 +134,6 @@ struct fi_info *duo_info_to_core(const struct fi_info *info)
  */
 static void duo_info_restrict_messages(struct fi_info *info)
 {
-	const struct duo_transport_limits *local =
-		&duo_transports[duo_params.local]->limits;
 	struct fi_domain_attr *domain = info->domain_attr;
 	struct fi_tx_attr *tx = info->tx_attr;
 	struct fi_rx_attr *rx = info->rx_attr;
@@ -142,25 +141,24 @@ static void duo_info_restrict_messages(struct fi_info *info)
 	info->caps &= DUO_CAPS;
 	if (info->caps & FI_MSG)
 		info->caps |= FI_MULTI_RECV;
-	domain->cq_data_size = duo_min(domain->cq_data_size,
-				       local->cq_data_size);
+	domain->cq_data_size = duo_min(domain->cq_data_size, sizeof(uint64_t));
 	/* near and libfabric's shm have only manual progress */
 	domain->data_progress = FI_PROGRESS_MANUAL;
 
 	tx->caps &= DUO_TX_CAPS;
 	tx->msg_order &= DUO_ORDER;
 	tx->comp_order = 0;
-	tx->inject_size = duo_min(tx->inject_size, local->inject_size);
-	tx->iov_limit = duo_min(tx->iov_limit, local->iov_limit);
+	tx->inject_size = duo_min(tx->inject_size, DUO_LOCAL_INJECT);
+	tx->iov_limit = duo_min(tx->iov_limit, DUO_IOV_LIMIT);
 	if (!duo_traits_find(info->fabric_attr->prov_name).carries_nothing)
-		tx->size = duo_min(tx->size, local->queue);
+		tx->size = duo_min(tx->size, DUO_LOCAL_QUEUE);
 	rx->caps &= DUO_RX_CAPS;
 	if (rx->caps & FI_MSG)
 		rx->caps |= FI_MULTI_RECV;
 	rx->msg_order &= DUO_ORDER;
 	rx->comp_order = 0;
 	rx->op_flags &= ~FI_MULTI_RECV;
-	rx->iov_limit = duo_min(rx->iov_limit, local->iov_limit);
+	rx->iov_limit = duo_min(rx->iov_limit, DUO_IOV_LIMIT);
 }
 
 /* Returns the reason why ofi_duo cannot use an info of the core; NULL: none. */

@@ -3,7 +3,6 @@
 
 /* libfabric's shm as a peer provider: fabric, domain, and endpoint. */
 
-#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -26,8 +25,6 @@
  * operations that are still queued in shm
  */
 #define DUO_SHM_DRAIN 64
-
-static_assert(DUO_SHM_IOV <= DUO_IOV_LIMIT, "an entry has space");
 
 static const int duo_shm_signals[] = { SIGBUS, SIGSEGV, SIGTERM, SIGINT };
 #define DUO_SIGNAL_COUNT (sizeof(duo_shm_signals) / sizeof(int))
@@ -120,8 +117,8 @@ static struct fi_info *duo_shm_getinfo(void)
 	/* with this value and FI_THREAD_DOMAIN, shm takes no lock */
 	info->domain_attr->control_progress = FI_PROGRESS_CONTROL_UNIFIED;
 	/* larger queues do not fit in DUO_SHM_REGION */
-	info->tx_attr->size = duo_min(info->tx_attr->size, DUO_SHM_QUEUE);
-	info->rx_attr->size = duo_min(info->rx_attr->size, DUO_SHM_QUEUE);
+	info->tx_attr->size = duo_min(info->tx_attr->size, DUO_LOCAL_QUEUE);
+	info->rx_attr->size = duo_min(info->rx_attr->size, DUO_LOCAL_QUEUE);
 	return info;
 }
 
@@ -201,8 +198,8 @@ static int duo_shm_bind_srx(struct duo_ep *ep)
 {
 	struct fi_rx_attr attr = {
 		.op_flags = FI_PEER,
-		.size = DUO_SHM_QUEUE,
-		.iov_limit = DUO_SHM_IOV,
+		.size = DUO_LOCAL_QUEUE,
+		.iov_limit = DUO_IOV_LIMIT,
 	};
 	struct fi_peer_srx_context peer = {
 		.size = sizeof(peer),
@@ -344,7 +341,6 @@ static void duo_shm_peer_drain(struct duo_ep *ep)
 
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
-	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
 	.exclusive_start = true,
 	.fabric_open = duo_shm_fabric_open,

@@ -27,7 +27,6 @@ static int duo_shm_fabric_open(struct duo_fabric *fabric)
  */
 const struct duo_transport duo_transport_shm = {
 	.name = "shm",
-	.limits = DUO_SHM_LIMITS,
 	.takes = DUO_SHM_TAKES,
 	.fabric_open = duo_shm_fabric_open,
 };

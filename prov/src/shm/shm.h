@@ -20,16 +20,6 @@
 #define DUO_SHM_PEERS 256	/* maximum number of peers in an AV of shm */
 /* maximum number of endpoints of a user on a host: docs/registry.md */
 #define DUO_SHM_ENDPOINTS 250
-/* maximum number of pending operations in each direction */
-#define DUO_SHM_QUEUE 1024
-#define DUO_SHM_INJECT 4096	/* longest injected message, bytes */
-#define DUO_SHM_IOV 4		/* maximum number of buffers of a message */
-#define DUO_SHM_LIMITS { \
-	.inject_size = DUO_SHM_INJECT, \
-	.iov_limit = DUO_SHM_IOV, \
-	.queue = DUO_SHM_QUEUE, \
-	.cq_data_size = sizeof(uint64_t), \
-}
 
 struct duo_cntr;
 

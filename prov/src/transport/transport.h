@@ -39,17 +39,15 @@ enum duo_transport_kind {
 	DUO_TRANSPORT_KINDS
 };
 
-/* For each limit, fi_getinfo returns the smaller one: this or the core's. */
-struct duo_transport_limits {
-	size_t inject_size;	/* longest injected message, bytes */
-	size_t iov_limit;
-	size_t queue;		/* pending operations in each direction */
-	size_t cq_data_size;	/* bytes of remote CQ data */
-};
+/*
+ * Limits of both local transports, besides DUO_IOV_LIMIT. For each limit,
+ * fi_getinfo returns the smaller one: this or the core's.
+ */
+#define DUO_LOCAL_INJECT 4096	/* longest injected message, bytes */
+#define DUO_LOCAL_QUEUE 1024	/* pending operations in each direction */
 
 struct duo_transport {
 	const char *name;	/* value of FI_OFI_DUO_LOCAL */
-	struct duo_transport_limits limits;
 	/*
 	 * text for the warning that an endpoint has no local side: the
 	 * resources that the transport requires for each endpoint

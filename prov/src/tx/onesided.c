@@ -211,7 +211,7 @@ static bool duo_onesided_device(const struct duo_domain *domain,
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 				     struct near_rma_args op, void *const *desc)
 {
-	uint8_t copy[DUO_NEAR_INJECT];
+	uint8_t copy[DUO_LOCAL_INJECT];
 	const struct iovec iov = { copy, op.len };
 
 	if (op.len > sizeof(copy))

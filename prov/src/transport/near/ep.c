@@ -315,12 +315,6 @@ static void duo_near_sweep(int dir, uint64_t pid_ns)
 
 const struct duo_transport duo_transport_near = {
 	.name = "near",
-	.limits = {
-		.inject_size = DUO_NEAR_INJECT,
-		.iov_limit = DUO_IOV_LIMIT,
-		.queue = DUO_NEAR_QUEUE,
-		.cq_data_size = sizeof(uint64_t),
-	},
 	.takes = "the memory of FI_OFI_DUO_RING_MEMORY",
 	.device = true,
 	.open = duo_near_open,

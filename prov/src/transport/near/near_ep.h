@@ -16,9 +16,6 @@
 #include "obj/send.h"
 #include "queue/block.h"
 
-#define DUO_NEAR_INJECT 4096	/* longest injected message, bytes */
-#define DUO_NEAR_QUEUE 1024	/* limit of pending operations per direction */
-
 /*
  * fi_enable creates this struct. In the provider near, fi_endpoint creates it,
  * because the port's address is the endpoint's address.
