@@ -213,10 +213,10 @@ void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr)
 	ep->lazy.readmitting = true;
 	duo_lazy_readmit_kind(ep, DUO_TAGGED, addr);
 	/*
-	 * with cannot_cancel, an untagged receive that names a source cannot be
+	 * with util_srx, an untagged receive that names a source cannot be
 	 * recalled from the core
 	 */
-	if (!ep->core.cannot_cancel) {
+	if (!ep->core.util_srx) {
 		duo_lazy_recall_unblocked(ep, addr);
 		duo_lazy_readmit_kind(ep, DUO_MSG, addr);
 	}

@@ -77,7 +77,7 @@ DUO_INLINE bool duo_want_final(const struct duo_ep *ep, enum duo_rx_kind kind,
 			       const struct duo_want *want)
 {
 	return ep->core.carries_nothing ||
-	       (ep->core.cannot_cancel && kind == DUO_MSG &&
+	       (ep->core.util_srx && kind == DUO_MSG &&
 		want->addr != FI_ADDR_UNSPEC);
 }
 

@@ -67,7 +67,7 @@ static void duo_rx_peek_done(struct duo_rx *rx,
 {
 	struct duo_ep *ep = rx->ep;
 
-	if (ep->core.peek_no_source)
+	if (ep->core.util_srx)
 		src = rx->addr;
 	duo_cq_push(ep->rx_cq, entry, src);
 	if ((rx->flags & (FI_CLAIM | FI_DISCARD)) != FI_CLAIM) {

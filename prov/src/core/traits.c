@@ -21,12 +21,10 @@ static const struct duo_traits_row {
 	bool whole;
 	struct duo_traits traits;
 } duo_traits_table[] = {
-	{ DUO_EFA, true, { .polled_match = true, .cannot_cancel = true,
-			   .peek_no_source = true, .cpu_atomics = true,
-			   .prefix_optional = true,
+	{ DUO_EFA, true, { .polled_match = true, .util_srx = true,
+			   .cpu_atomics = true, .prefix_optional = true,
 			   .shares_lists = true } },
-	{ "ofi_rxm", false, { .polled_match = true, .cannot_cancel = true,
-			      .peek_no_source = true,
+	{ "ofi_rxm", false, { .polled_match = true, .util_srx = true,
 			      .cpu_atomics = true } },
 	{ "ofi_rxd", false, { .polled_match = true, .cpu_atomics = true } },
 	{ DUO_NONE, true, { .carries_nothing = true, .cpu_atomics = true } },

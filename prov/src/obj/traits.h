@@ -27,15 +27,12 @@ struct duo_traits {
 	 */
 	bool polled_match;
 	/*
-	 * The core's fi_cancel() crashes if the receive is untagged and names a
-	 * source, because of a defect of util_srx.c in libfabric 2.0 to 2.6.
+	 * The core matches messages by libfabric's util_srx.c, which has two
+	 * defects in libfabric 2.0 to 2.6: fi_cancel() crashes if the receive
+	 * is untagged and names a source, and the completion of a peek reports
+	 * no source.
 	 */
-	bool cannot_cancel;
-	/*
-	 * The core's completion of a peek reports no source, because of a
-	 * defect of util_srx.c.
-	 */
-	bool peek_no_source;
+	bool util_srx;
 	/*
 	 * CPUs execute the core's atomics. Atomics over the core and over near
 	 * are then atomic with each other.

@@ -265,7 +265,7 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 		if (ret)
 			return ret;
 	}
-	op->flags = duo_onesided_flags(op, flags, near->msg_order) |
+	op->flags = duo_onesided_flags(op, flags, ep->tx.order) |
 		    (ep->core.carries_nothing ? NEAR_RMA_TRY : 0);
 	if (duo_onesided_has(ep, op, flags)) {
 		if (!duo_onesided_valid(op))

@@ -129,7 +129,6 @@ static int duo_near_enable(struct duo_ep *ep)
 	near->tx_all = !(ep->tx.bind_flags & FI_SELECTIVE_COMPLETION);
 	near->tx_reports = !ep->tx_cq->hidden &&
 			   (near->tx_all || ep->tx.op_flags & FI_COMPLETION);
-	near->msg_order = ep->tx.order;
 	duo_near_onesided_start(ep);
 	ep->path_ep[FI_DUO_LOCAL] = &near->fid;
 	/* threads that sleep on the CQs must arm the new port */

@@ -32,7 +32,6 @@ struct duo_near {
 	 * Only fast paths read this field.
 	 */
 	bool tx_reports;
-	uint64_t msg_order;	/* FI_ORDER_* of the endpoint's sends and RMA */
 	struct near_pool sends;
 	struct duo_blocks blocks;
 	/*

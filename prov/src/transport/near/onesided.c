@@ -92,11 +92,10 @@ void duo_near_onesided_events(struct duo_ep *ep)
  */
 static uint32_t duo_near_small_ones(const struct duo_ep *ep)
 {
-	const struct duo_near *near = ep->near;
-	uint32_t small = near->msg_order & FI_ORDER_WAS ? 0 :
+	uint32_t small = ep->tx.order & FI_ORDER_WAS ? 0 :
 			 1u << NEAR_WRITE | 1u << NEAR_VERBS;
 
-	if (!(near->msg_order & (FI_ORDER_RAS | FI_ORDER_SAR)))
+	if (!(ep->tx.order & (FI_ORDER_RAS | FI_ORDER_SAR)))
 		small |= 1u << NEAR_READ;
 	if (ep->core.cpu_atomics)
 		small |= 1u << NEAR_FETCH;
