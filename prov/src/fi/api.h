@@ -88,9 +88,10 @@ bool duo_opened_ours(const struct duo_opened *opened);
 /* Replaces ofi_duo's fids in the hints by the fids of the core's objects. */
 void duo_opened_to_core(const struct duo_opened *opened, struct fi_info *hints);
 /*
- * Sets the fids of fabric and domain in an info of the core: to those of the
- * objects that the hints name, or to NULL. Returns false if an object that the
- * hints name does not fit the info.
+ * Sets the fids of fabric and domain in an info of the core. Each becomes the
+ * fid of ofi_duo's object that the hints name. If the hints name none, it
+ * becomes the fid of an open object that fits the info, or NULL if no object
+ * fits. Returns false if an object that the hints name does not fit the info.
  */
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info);

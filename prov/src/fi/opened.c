@@ -155,6 +155,36 @@ static bool duo_opened_is_domain(const struct duo_domain *domain,
 	       !(domain->mr_mode & ~attr->mr_mode);
 }
 
+/* Returns the oldest fabric (the last in the list) that fits; NULL: none. */
+static struct duo_fabric *duo_opened_first_fabric(const struct fi_info *info)
+{
+	struct duo_fabric *fabric, *first = NULL;
+
+	LIST_FOREACH(fabric, &duo_fabrics, link) {
+		if (duo_opened_is_fabric(fabric, info->fabric_attr))
+			first = fabric;
+	}
+	return first;
+}
+
+/*
+ * Returns the oldest domain that fits the info and has the info's mr_mode.
+ * NULL: there is none.
+ */
+static struct duo_domain *
+duo_opened_first_domain(const struct duo_fabric *fabric,
+			const struct fi_info *info)
+{
+	struct duo_domain *domain, *first = NULL;
+
+	LIST_FOREACH(domain, &fabric->domains, link) {
+		if (duo_opened_is_domain(domain, info) &&
+		    domain->mr_mode == info->domain_attr->mr_mode)
+			first = domain;
+	}
+	return first;
+}
+
 bool duo_opened_from_core(const struct duo_opened *opened,
 			  const struct fi_info *hints, struct fi_info *info)
 {
@@ -174,6 +204,12 @@ bool duo_opened_from_core(const struct duo_opened *opened,
 			return false;
 		}
 	}
+	duo_opened_take();
+	if (!fabric)
+		fabric = duo_opened_first_fabric(info);
+	if (fabric && !domain)
+		domain = duo_opened_first_domain(fabric, info);
+	duo_opened_give();
 	info->fabric_attr->fabric = fabric ? &fabric->fabric_fid : NULL;
 	info->domain_attr->domain = domain ? &domain->domain_fid : NULL;
 	return true;

@@ -39,8 +39,8 @@ struct duo_fabric {
 	struct fi_info *shm_info;
 	char *core_name;
 	char *name;	/* name of the core's fabric; NULL: none */
-	LIST_ENTRY(duo_fabric) link;	/* in fi/opened.c's list */
-	LIST_HEAD(, duo_domain) domains;	/* open domains */
+	LIST_ENTRY(duo_fabric) link; /* in fi/opened.c's list, latest first */
+	LIST_HEAD(, duo_domain) domains;	/* open domains, latest first */
 	struct duo_traits traits;	/* traits of the core */
 	atomic_int refs;
 };

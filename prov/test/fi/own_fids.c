@@ -160,6 +160,34 @@ UNIT_TEST(info_has_no_fids_of_core)
 	expect_fids(NULL, NULL);
 	open_both();
 	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+}
+
+/*
+ * fi_fabric(3): without fids in the hints, the info has the fids of the fabric
+ * and domain that were opened first and are still open.
+ */
+UNIT_TEST(info_has_first_open_fids)
+{
+	struct fid_fabric *first_fabric;
+	struct fid_domain *first_domain;
+
+	open_both();
+	first_fabric = fabric;
+	first_domain = domain;
+	open_both();
+	ck_assert_ptr_ne(fabric, first_fabric);
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(first_fabric, first_domain);
+	hint(fabric, domain);
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, domain);
+	close_both();
+	fabric = first_fabric;
+	domain = first_domain;
+	close_both();
+	hint(NULL, NULL);
+	ck_assert_int_eq(ask(), 0);
 	expect_fids(NULL, NULL);
 }
 
@@ -176,14 +204,14 @@ UNIT_LOOP(fids_in_hints_become_those_of_core, ANSWER_NULL, ANSWER_HINTED + 1)
 	expect_fids(fabric, domain);
 }
 
-UNIT_LOOP(domain_in_hints_implies_its_fabric, 0, 2)
+UNIT_LOOP(hints_with_one_fid_get_both, 0, 2)
 {
 	open_both();
 	hint(_i ? NULL : fabric, _i ? domain : NULL);
 	ck_assert_int_eq(ask(), 0);
 	ck_assert_ptr_nonnull(core.hinted_fabric);
 	ck_assert_int_eq(!!core.hinted_domain, _i);
-	expect_fids(fabric, _i ? domain : NULL);
+	expect_fids(fabric, domain);
 }
 
 /*
@@ -250,6 +278,8 @@ UNIT_TEST(info_of_other_device_gets_no_domain)
 {
 	open_both();
 	core.domain = "rdmap1-rdm";
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, NULL);
 	hint(fabric, domain);
 	ck_assert_int_eq(ask(), -FI_ENODATA);
 	hints->domain_attr->domain = NULL;
@@ -292,6 +322,11 @@ UNIT_LOOP(unlocked_domain_is_not_shared, 0, ARRAY_SIZE(thread_cases))
 	if (thread_cases[_i].ok)
 		ck_assert_int_eq(info->domain_attr->threading,
 				 thread_cases[_i].given);
+	hint(NULL, NULL);
+	if (thread_cases[_i].asked == FI_THREAD_UNSPEC)
+		return;	/* the core's info is returned instead */
+	ck_assert_int_eq(ask(), 0);
+	expect_fids(fabric, thread_cases[_i].ok ? domain : NULL);
 }
 
 /*
