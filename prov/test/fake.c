@@ -163,13 +163,31 @@ int fake_control(struct fid *fid, int command, void *arg)
 
 int fake_ops;
 
+#ifdef FI_EFA_DOMAIN_OPS
+static int fake_query_mr(struct fid_mr *mr, struct fi_efa_mr_attr *attr)
+{
+	fake_obj_of(&mr->fid);
+	fake.core.queried_mr = mr;
+	return 0;
+}
+
+static struct fi_efa_ops_domain fake_efa_ops = { .query_mr = fake_query_mr };
+#endif
+
 int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
 		  void **ops, void *context)
 {
 	fake_obj_of(fid);
 	fake.core.asked = fid;
+#ifdef FI_EFA_DOMAIN_OPS
+	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
+		*ops = &fake_efa_ops;
+		return 0;
+	}
+#endif
 	*ops = &fake_ops;
-	return strcmp(name, FAKE_OPS) ? -FI_ENOSYS : 0;
+	return strcmp(name, FAKE_OPS) && strcmp(name, DUO_EFA_GDA_OPS) ?
+	       -FI_ENOSYS : 0;
 }
 
 struct fi_ops fake_fid_ops = {

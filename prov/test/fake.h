@@ -183,7 +183,7 @@ struct fake_core {
 	struct fid *mr_bound;	/* object to which a region was bound last */
 	/* open region that further registrations return again; NULL: none */
 	struct fake_obj *cached;
-	const struct fid_mr *base_mr;
+	const struct fid_mr *base_mr, *queried_mr;
 	struct fake_onesided onesided;
 	int onesided_count;
 	struct fid *asked;	/* fid of the last fi_open_ops or fi_control */

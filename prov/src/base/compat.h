@@ -12,6 +12,9 @@
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/fi_tagged.h>
+#if __has_include(<rdma/fi_ext_efa.h>)	/* exists only if efa was built */
+#include <rdma/fi_ext_efa.h>
+#endif
 
 #include "base/caller.h"
 /* fi_ext.h of 1.17 is left out: it defines types that are defined below */
@@ -19,7 +22,6 @@
 #include <rdma/fi_ext.h>
 #endif
 
-#define DUO_EFA_DOMAIN_OPS "efa domain ops"	/* FI_EFA_DOMAIN_OPS */
 #define DUO_EFA_GDA_OPS "efa gda ops"	/* FI_EFA_GDA_OPS of 2.2 and later */
 
 /* values of FI_MR_BASIC and FI_MR_SCALABLE, deprecated in newer headers */

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "core/none.h"
 #include "core/traits.h"
+#include "obj/domain.h"
+#include "obj/mr.h"
 
 #define DUO_EFA "efa"
 
@@ -76,11 +78,62 @@ bool duo_traits_has_direct(const char *core)
 	return !strcasecmp(core, DUO_EFA);
 }
 
-int duo_traits_domain_ops(const struct fid *fid, const char *name)
+static void duo_efa_no_gda(const void *fid)
 {
-	if (strcmp(name, DUO_EFA_DOMAIN_OPS) && strcmp(name, DUO_EFA_GDA_OPS))
-		return 0;
 	DUO_WARN(DOMAIN, "domain %p: \"%s\" requires objects of efa itself; "
-		 "open the fabric efa-direct\n", (const void *) fid, name);
+		 "open the fabric efa-direct\n", fid, DUO_EFA_GDA_OPS);
+}
+
+#ifdef FI_EFA_DOMAIN_OPS
+static int duo_efa_query_mr(struct fid_mr *mr_fid,
+			    struct fi_efa_mr_attr *attr)
+{
+	struct duo_mr *mr = duo_container_of(mr_fid, struct duo_mr, mr_fid);
+	struct fi_efa_ops_domain *ops;
+	int ret;
+
+	ret = fi_open_ops(&mr->domain->path_domain[FI_DUO_CORE]->fid,
+			  FI_EFA_DOMAIN_OPS, 0, (void **) &ops, NULL);
+	return ret ? ret : ops->query_mr(mr->core, attr);
+}
+
+/*
+ * Takes the place of each function of gda[], and rejects the call. efa's own
+ * function would treat fid as an object of efa, and operations on efa's queues
+ * would bypass ofi_duo.
+ */
+static int duo_efa_reject(struct fid *fid)
+{
+	duo_efa_no_gda(fid);
 	return -FI_EOPNOTSUPP;
+}
+
+/*
+ * Number of functions that libfabric 2.2 has added to efa's table. A program
+ * built with 2.2 calls them without a check, even if ofi_duo is built with 2.1.
+ */
+#define DUO_EFA_OPS_OF_2_2 4
+
+static const struct {
+	int (*query_mr)(struct fid_mr *mr, struct fi_efa_mr_attr *attr);
+	int (*gda[DUO_EFA_OPS_OF_2_2])(struct fid *fid);
+} duo_efa_ops = {
+	.query_mr = duo_efa_query_mr,
+	.gda = { [0 ... DUO_EFA_OPS_OF_2_2 - 1] = duo_efa_reject },
+};
+#endif
+
+int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops)
+{
+#ifdef FI_EFA_DOMAIN_OPS
+	if (!strcmp(name, FI_EFA_DOMAIN_OPS)) {
+		*ops = (void *) &duo_efa_ops;
+		return 0;
+	}
+#endif
+	if (!strcmp(name, DUO_EFA_GDA_OPS)) {
+		duo_efa_no_gda(fid);
+		return -FI_EOPNOTSUPP;
+	}
+	return 0;
 }

@@ -32,11 +32,11 @@ bool duo_traits_direct(const struct fi_fabric_attr *attr);
 /* True if the core has a fabric for which duo_traits_direct() is true. */
 bool duo_traits_has_direct(const char *core);
 /*
- * Rejects the tables of efa with functions that have objects of efa as
- * arguments, because the application has only objects of ofi_duo. name:
- * argument of fi_open_ops(3) on a domain. Returns 0. If `name` is such a table,
- * logs a warning and returns -FI_EOPNOTSUPP.
+ * Replaces *ops by ofi_duo's own table if the functions in *ops have objects of
+ * the core as arguments, because the application has only objects of ofi_duo.
+ * name, *ops: argument and result of fi_open_ops(3) on the core's domain.
+ * Returns 0; -FI_EOPNOTSUPP: such a table is necessary, and ofi_duo has none.
  */
-int duo_traits_domain_ops(const struct fid *fid, const char *name);
+int duo_traits_domain_ops(struct fid *fid, const char *name, void **ops);
 
 #endif /* DUO_TRAITS_H */

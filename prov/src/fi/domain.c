@@ -62,9 +62,9 @@ static int duo_domain_bind(struct fid *fid, struct fid *bfid, uint64_t flags)
 static int duo_domain_ops_open(struct fid *fid, const char *name,
 			       uint64_t flags, void **ops, void *context)
 {
-	int ret = name ? duo_traits_domain_ops(fid, name) : -FI_EINVAL;
+	int ret = duo_core_ops_open(fid, name, flags, ops, context);
 
-	return ret ? ret : duo_core_ops_open(fid, name, flags, ops, context);
+	return ret ? ret : duo_traits_domain_ops(fid, name, ops);
 }
 
 static struct fi_ops duo_domain_fi_ops = {
