@@ -51,6 +51,7 @@ static void info_check_entry(const struct fi_param *params, int count,
 			     const char *prefix, const char *entry)
 {
 	size_t len = strcspn(entry, "=");
+	const char *name = duo_param_renamed(entry, len);
 	bool read = false;
 	int i;
 
@@ -66,7 +67,11 @@ static void info_check_entry(const struct fi_param *params, int count,
 		return;		/* another check reports the missing module */
 	info_found("parameter", INFO_WARNING, "%.*s is not a parameter: it is "
 		   "ignored", (int)len, entry);
-	info_remedy("fi_info -e | grep %s lists the parameters", prefix);
+	if (name)
+		info_remedy("set %s: the parameter was renamed", name);
+	else
+		info_remedy("fi_info -e | grep %s lists the parameters",
+			    prefix);
 }
 
 /* Checks all variables. libfabric must have loaded its modules before. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/abi.h"
 #include "base/log.h"
@@ -104,6 +105,27 @@ static void duo_param_read(const struct duo_param *param)
 		duo_param_read_text(param);
 }
 
+/*
+ * Warns about each environment variable with the former name of a renamed
+ * parameter, because such a variable has no effect.
+ */
+static void duo_params_warn_renamed(void)
+{
+	size_t prefix = strlen(duo_prov.name);
+	const char *name;
+	char **entry;
+
+	for (entry = environ; entry && *entry; entry++) {
+		if (strncmp(*entry, "FI_", 3) ||
+		    strncasecmp(*entry + 3, duo_prov.name, prefix))
+			continue;
+		name = duo_param_renamed(*entry, strcspn(*entry, "="));
+		if (name)
+			DUO_WARN(CORE, "%s is ignored, the parameter was "
+				 "renamed; set %s\n", *entry, name);
+	}
+}
+
 /* parameters that all modules have */
 static const struct duo_param duo_param_near[] = {
 	{ "ring_memory", FI_PARAM_SIZE_T, &duo_params.ring_memory, NULL,
@@ -153,6 +175,7 @@ static bool duo_entry_version_ok(void)
 
 struct fi_provider *duo_entry(const struct duo_param *params, size_t count)
 {
+	duo_params_warn_renamed();
 	duo_params_define(params, count);
 	duo_params_define(duo_param_near, DUO_COUNT(duo_param_near));
 	duo_prov.getinfo = duo_getinfo;

@@ -132,6 +132,19 @@ UNIT_LOOP(local_parameter_selects_transport, 0, ARRAY_SIZE(local_cases))
 	ck_assert_int_eq(logged_lines, local_cases[_i].warnings);
 }
 
+/* A parameter's former name is ignored; the warning has the new name. */
+UNIT_TEST(former_parameter_name_warns)
+{
+	setenv("FI_OFI_DUO_PEER", "shm", 1);
+	/* must not warn: a parameter of near, not of ofi_duo */
+	setenv("FI_NEAR_YIELD", "1", 1);
+	fi_prov_ini();
+	ck_assert_int_eq(duo_params.local, DUO_TRANSPORT_NEAR);
+	ck_assert_int_eq(logged_lines, 1);
+	ck_assert_msg(strstr(logged, "FI_OFI_DUO_PEER=shm is ignored") &&
+		      strstr(logged, "set FI_OFI_DUO_LOCAL"), "%s", logged);
+}
+
 static const struct {
 	const char *text;
 	size_t want;
