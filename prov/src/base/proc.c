@@ -188,6 +188,16 @@ int duo_proc_open_own(int fd, int flags)
 	return duo_proc_open_path(path, flags);
 }
 
+bool duo_proc_not_memfd(pid_t pid, int fd)
+{
+	static const char memfd[] = "/memfd:";
+	char path[64], name[sizeof(memfd)] = "";
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+	return readlink(path, name, sizeof(name) - 1) > 0 &&
+	       strcmp(name, memfd);
+}
+
 int duo_proc_host(uint64_t *host)
 {
 	static const char boot_id[] = "/proc/sys/kernel/random/boot_id";

@@ -30,6 +30,11 @@ int duo_proc_open(pid_t pid, int fd, int flags);
  */
 int duo_proc_open_own(int fd, int flags);
 /*
+ * True if the file that a process has open as file descriptor fd is not a
+ * memfd. False if the file is a memfd, or if this process cannot find out.
+ */
+bool duo_proc_not_memfd(pid_t pid, int fd);
+/*
  * Checks whether the process with this pid and start time exists. Returns 0 if
  * the process exists, -ESRCH if it has ended, and another -errno if the check
  * fails, for example because /proc hides the process. If `start` is 0

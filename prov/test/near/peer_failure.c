@@ -3,6 +3,7 @@
 
 /* Peers whose process is killed or stopped, and peers with a reused pid */
 
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -362,23 +363,46 @@ static void act_reopen(struct rig *rig)
 	ck_assert_int_eq(rig_open(false)->port->fd, fd);
 }
 
-/* The number of the segment's descriptor becomes that of a socket. */
+/* The number of the segment's descriptor becomes that of the file fd. */
+static void become(struct rig *rig, int fd)
+{
+	ck_assert_int_eq(dup2(fd, rig->port->fd), rig->port->fd);
+}
+
+/* open() with O_RDWR returns ENXIO. */
 static void act_socket(struct rig *rig)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	become(rig, socket(AF_UNIX, SOCK_DGRAM, 0));
+}
 
-	ck_assert_int_eq(dup2(fd, rig->port->fd), rig->port->fd);
+/* ... EISDIR. */
+static void act_directory(struct rig *rig)
+{
+	become(rig, open("/", O_RDONLY));
+}
+
+/* ... ETXTBSY. */
+static void act_program(struct rig *rig)
+{
+	become(rig, open("/proc/self/exe", O_RDONLY));
+}
+
+/* ... EACCES, unless the user is root. */
+static void act_file(struct rig *rig)
+{
+	become(rig, open("/etc/passwd", O_RDONLY));
 }
 
 /*
  * The process was killed (_i is 0), or its pid reused (1). Or it is exiting
  * (2), or its port has closed, and the number of the segment's descriptor has
- * been reused (3 and 4).
+ * been reused (from 3).
  */
-UNIT_LOOP(send_to_exited_process_fails, 0, 5)
+UNIT_LOOP(send_to_exited_process_fails, 0, 8)
 {
 	static void (*const act[])(struct rig *rig) = {
-		NULL, NULL, act_close, act_reopen, act_socket,
+		NULL, NULL, act_close, act_reopen, act_socket, act_directory,
+		act_program, act_file,
 	};
 	struct near_peer *peer;
 

@@ -319,23 +319,28 @@ bool near_fd_closed(const struct near_peer *peer)
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags)
 {
+	int fd;
+
 	if (peer->fd[which] >= 0)
 		return duo_proc_open_own(peer->fd[which], flags);
-	return peer->far ? -ENOENT
-			 : duo_proc_open(peer->addr.pid, theirs, flags);
+	if (peer->far)
+		return -ENOENT;
+	fd = duo_proc_open(peer->addr.pid, theirs, flags);
+	/* a file of another kind may be one that this process cannot open */
+	if (fd < 0 && which != NEAR_FD_WAKE &&
+	    duo_proc_not_memfd(peer->addr.pid, theirs))
+		return -ENOENT;
+	return fd;
 }
 
 /*
- * The errors show that the peer's process does not have the file open, so the
- * peer's port has closed, or the process is exiting. -ENXIO, -EISDIR: the
- * descriptor is that of a socket or a directory now. If needs_fdx is set, the
- * errors show no failure: the peer's descriptor has not arrived by the fd
+ * -ENOENT shows that the peer's process does not have the file open, so the
+ * peer's port has closed, or the process is exiting. If needs_fdx is set,
+ * -ENOENT shows no failure: the peer's descriptor has not arrived by the fd
  * exchange yet.
  */
 bool near_peer_shut(struct near_peer *peer, int err)
 {
-	bool shut = err == -ENOENT || err == -ENXIO || err == -EISDIR;
-
-	peer->shut = peer->shut || (shut && !peer->needs_fdx);
+	peer->shut = peer->shut || (err == -ENOENT && !peer->needs_fdx);
 	return peer->shut;
 }

@@ -45,8 +45,7 @@ enum near_fd_open {
 struct near_resize {
 	uint64_t full_at;	/* near_tx.tail when the ring was last full */
 	uint32_t count;		/* number of resizes so far */
-	/* number of times that the ring was full since the last resize */
-	uint32_t full;
+	uint32_t full;	/* times the ring was full since the last resize */
 	uint32_t backoff;	/* value of `full` that causes a request */
 	uint32_t more;		/* near_slot.resize.more of the pending one */
 	uint8_t tier;		/* size class of the ring */
@@ -400,6 +399,7 @@ bool near_fd_closed(const struct near_peer *peer);
 /*
  * Opens the file of peer->fd[which] again. If that is -1, opens the peer's file
  * descriptor `theirs` through /proc. Returns a new file descriptor or -errno.
+ * -ENOENT: no such descriptor, or that of a file of another kind.
  */
 int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
 		   int theirs, int flags);
@@ -407,8 +407,8 @@ int near_peer_open(const struct near_peer *peer, enum near_fd_open which,
  * True if err, a result of near_peer_open(), shows that the peer has failed.
  * The caller must then call near_peer_fail(). The file must be one that the
  * peer's port keeps open until the port closes. The absence of another file
- * would not show a failure. -ENOENT: no such descriptor, or the caller has
- * found that the descriptor is that of another file.
+ * would not show a failure. err is also -ENOENT if the caller has found that
+ * the file is another one.
  */
 bool near_peer_shut(struct near_peer *peer, int err);
 
