@@ -217,7 +217,7 @@ static bool near_wake_drain(struct near_port *port)
 
 void near_port_wake(struct near_port *port)
 {
-	port->armed = false;
+	port->asleep = false;
 	/*
 	 * if the pipe is full, write() fails, but the sleeping threads wake up
 	 * nevertheless, because the pipe is readable
@@ -416,7 +416,7 @@ bool near_woken(struct near_port *port)
 	if (near_wake_drain(port))
 		__atomic_store_n(&port->segment->armed, 0, __ATOMIC_RELAXED);
 	rung = !__atomic_load_n(&port->segment->armed, __ATOMIC_ACQUIRE);
-	port->armed = port->armed && !rung;
+	port->asleep = port->asleep && !rung;
 	near_port_check(port, duo_now_ms());
 	if (port->draining)
 		near_port_reap(port);

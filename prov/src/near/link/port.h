@@ -191,7 +191,7 @@ struct near_port {
 	 */
 	const struct near_peer *run;
 	uint8_t work;		/* NEAR_WORK_* bits */
-	bool armed;		/* near_arm() succeeded: a thread may sleep */
+	bool asleep;		/* near_arm() succeeded: a thread may sleep */
 	/*
 	 * word in a peer's memory; if the word differs from poll_value, the
 	 * next poll continues RMA operations. &poll_value: none.
@@ -283,7 +283,7 @@ void near_port_wake(struct near_port *port);
 static near_inline void near_port_added(struct near_port *port, uint8_t work)
 {
 	port->work |= work;
-	if (near_unlikely(port->armed))
+	if (near_unlikely(port->asleep))
 		near_port_wake(port);
 }
 

@@ -458,6 +458,6 @@ int near_arm(struct near_port *port)
 	for (i = 0; i < port->active_count; i++)
 		if (near_rx_ring_ready(port->active[i]))
 			return -EAGAIN;
-	port->armed = true;
+	port->asleep = true;
 	return 0;
 }
