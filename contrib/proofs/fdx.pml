@@ -53,7 +53,7 @@
  * Not modeled: datagrams of other users, hostile ones, and those for device memory;
  * hidden processes (hidepid); messages; the descriptors of wake pipe and region table,
  * which are passed as the segment's; lack of memory and of rings; monitoring by start
- * time; queues of several datagrams.
+ * time; queues of several datagrams; the request of a wake pipe after the connection.
  */
 #define POLLS 10
 #define PORTS 3		/* 0; 1; 2, which has the pid of 1 after the end of 1 */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -228,7 +229,24 @@ static bool hide(void)
 	       !mount("proc", "/proc", "proc", 0, "hidepid=2");
 }
 
-/* Drops privileges and starts the other process; returns 0: not permitted. */
+/* Drops privileges and opens a port. False: not permitted. */
+static bool open_ordinary(void)
+{
+	if (!geteuid() &&
+	    (setgroups(0, NULL) ||
+	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
+	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
+		skip("ordinary_user", "no other user here");
+		return false;
+	}
+	/* by default, a process that has changed its uid is not dumpable */
+	prctl(PR_SET_DUMPABLE, 1);
+	us = rig_open(false);
+	near_listen(us->port, -1);
+	return true;
+}
+
+/* Calls open_ordinary(), starts the other process; returns 0: not permitted. */
 static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 {
 	pid_t pid;
@@ -240,17 +258,8 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 		skip(name, "/proc may not be mounted");
 		return 0;
 	}
-	if (!geteuid() &&
-	    (setgroups(0, NULL) ||
-	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
-	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
-		skip("ordinary_user", "no other user here");
+	if (!open_ordinary())
 		return 0;
-	}
-	/* by default, a process that has changed its uid is not dumpable */
-	prctl(PR_SET_DUMPABLE, 1);
-	us = rig_open(false);
-	near_listen(us->port, -1);
 	pid = start(flags, addr);
 	if (!pid)
 		skip(name, "an ordinary user makes none");
@@ -289,6 +298,56 @@ UNIT_LOOP(peer_without_socket_is_unreachable, 0, 4)
 	rig_poll(us, 10 * NEAR_TICK_POLLS);
 	ck_assert(!peer->draining);
 	ck_assert_uint_eq(us->count, 0);
+	finish(pid);
+}
+
+/* In a child: sends a message, and another one after each byte from "tell". */
+static pid_t send_when_told(int tell)
+{
+	struct near_peer *peer;
+	struct rig *rig;
+	pid_t pid = fork();
+	char byte;
+
+	if (pid)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rig = rig_open(false);
+	near_listen(rig->port, -1);
+	peer = rig_peer(rig, us);
+	rig_send(rig, peer, 1, big, 8);
+	fcntl(tell, F_SETFL, O_NONBLOCK);
+	for (;; rig_poll(rig, 1)) {
+		if (read(tell, &byte, 1) == 1)
+			rig_send(rig, peer, 1, big, 8);
+	}
+}
+
+/*
+ * A process becomes non-dumpable after a sender has connected to it. The first
+ * wakeup comes by the fd exchange, the second by the wake pipe.
+ */
+UNIT_TEST(peer_that_becomes_undumpable_is_woken)
+{
+	struct pollfd woken = { .events = POLLIN };
+	uint32_t i;
+	int tell[2];
+	pid_t pid;
+
+	if (!open_ordinary())
+		return;
+	woken.fd = near_wait_fd(us->port);
+	ck_assert_int_eq(pipe(tell), 0);
+	pid = send_when_told(tell[0]);
+	rig_until(us, NULL, 1);
+	prctl(PR_SET_DUMPABLE, 0);
+	for (i = 2; i < 4; i++) {
+		while (near_woken(us->port), near_arm(us->port))
+			rig_poll(us, 1);
+		ck_assert_int_eq(write(tell[1], "", 1), 1);
+		ck_assert_int_eq(poll(&woken, 1, RIG_TIMEOUT_MS), 1);
+		rig_until(us, NULL, i);
+	}
 	finish(pid);
 }
 

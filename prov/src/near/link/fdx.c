@@ -111,7 +111,18 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 }
 
 /*
- * Monitors the peer by the pidfd in msg, and stores the other descriptors. If
+ * True if this port still needs the peer's descriptor. If the port is connected
+ * to the peer already, it may need the wake pipe only: near_wakes_repeat().
+ */
+static bool near_fd_needed(const struct near_peer *peer, uint32_t which)
+{
+	return peer->state == NEAR_PEER_NEW ?
+		which != NEAR_FD_PIDFD :
+		which == NEAR_FD_WAKE && peer->needs_fdx;
+}
+
+/*
+ * Monitors the peer by the pidfd in msg, and stores the needed descriptors. If
  * msg is a request, sends a reply. The peer will then attach to a ring of this
  * port. Until then, a reference of near_peer_expect() keeps the peer.
  */
@@ -132,8 +143,8 @@ static void near_fdx_accept(struct near_port *port, struct near_peer *peer,
 		return;
 	if (peer->state == NEAR_PEER_CLOSED_OFF)
 		peer->state = NEAR_PEER_NEW;	/* near_connect() tries again */
-	for (i = 0; peer->state == NEAR_PEER_NEW && i < NEAR_FD_KINDS; i++)
-		if (i != NEAR_FD_PIDFD && peer->fd[i] < 0)
+	for (i = 0; i < NEAR_FD_KINDS; i++)
+		if (near_fd_needed(peer, i) && peer->fd[i] < 0)
 			peer->fd[i] = near_fdx_msg_fd(msg, i);
 	if (msg->fdx.kind != NEAR_FDX_REQUEST)
 		return;

@@ -222,10 +222,24 @@ void near_doorbell_ring(struct near_peer *peer)
 			  __ATOMIC_SEQ_CST);
 	sleep = __atomic_load_n(&segment->armed, __ATOMIC_SEQ_CST);
 	ret = near_unlikely(sleep) ? near_wake(peer) : 0;
-	peer->wake_due = ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM;
+	/* the process has become non-dumpable since this port connected */
+	if (near_unlikely(ret == -EACCES))
+		peer->needs_fdx = true;
+	peer->wake_due = ret == -EMFILE || ret == -ENFILE || ret == -ENOMEM ||
+			 ret == -EACCES;
 	if (near_unlikely(sleep) && !ret)
 		__atomic_compare_exchange_n(&segment->armed, &sleep, 0, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+}
+
+/*
+ * Requests the peer's wake pipe if /proc gives no access to it. The request's
+ * datagram wakes the peer, too. False: the request cannot succeed.
+ */
+static bool near_wake_request(struct near_port *port, struct near_peer *peer)
+{
+	return !peer->needs_fdx || peer->fd[NEAR_FD_WAKE] >= 0 ||
+	       near_fdx_request(port, peer) == -EAGAIN;
 }
 
 bool near_wakes_repeat(struct near_port *port)
@@ -234,8 +248,11 @@ bool near_wakes_repeat(struct near_port *port)
 	bool done = true;
 
 	near_list_each(peer, &port->peers, link) {
-		if (near_unlikely(peer->wake_due))
-			near_doorbell_ring(peer);
+		if (near_likely(!peer->wake_due))
+			continue;
+		near_doorbell_ring(peer);
+		peer->wake_due = peer->wake_due &&
+				 near_wake_request(port, peer);
 		done = done && !peer->wake_due;
 	}
 	return done;

@@ -84,8 +84,7 @@ struct near_peer {
 	uint64_t requested_ms;	/* time of last fd request, ms; 0: none */
 	uint64_t waits_ms; /* start of near_connect()'s wait, ms; 0: none */
 	int wake_fd;	/* write end of the peer's wake pipe; -1: none */
-	/* the last wakeup lacked a free descriptor, and must be repeated */
-	bool wake_due;
+	bool wake_due;	/* the last wakeup has failed; it must be repeated */
 	uint32_t refs;
 	struct near_addr addr;
 	struct near_link link;	/* in port->peers */
