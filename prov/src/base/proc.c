@@ -130,32 +130,6 @@ int duo_proc_check(pid_t pid, uint64_t start)
 	return ret;
 }
 
-/*
- * Stores the path of file descriptor fd of a process whose main thread has
- * ended: /proc/PID/task/TID/fd/FD of another thread. False: the main thread has
- * not ended, or there is no other thread.
- */
-static bool duo_proc_thread_fd(char *path, size_t size, pid_t pid, int fd)
-{
-	struct dirent *entry;
-	struct duo_stat stat;
-	bool found = false;
-	DIR *dir;
-
-	if (duo_proc_stat(pid, &stat) || !duo_stat_ended(&stat))
-		return false;
-	snprintf(path, size, "/proc/%d/task", (int)pid);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
-		snprintf(path, size, "/proc/%d/task/%d/fd/%d", (int)pid,
-			 atoi(entry->d_name), fd);
-		found = atoi(entry->d_name) && atoi(entry->d_name) != pid;
-	}
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
 static int duo_proc_open_path(const char *path, int flags)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -163,16 +137,42 @@ static int duo_proc_open_path(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/*
+ * Opens file descriptor fd of process pid under another thread than the main
+ * thread, which has ended: /proc/PID/task/TID/fd/FD. Tries each thread, because
+ * a thread may end at any time, or have file descriptors of its own.
+ */
+static int duo_proc_open_by_thread(pid_t pid, int fd, int flags)
+{
+	struct dirent *entry;
+	int ours = -ENOENT;
+	char path[64];
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	dir = opendir(path);
+	if (!dir)
+		return -errno;
+	while (ours < 0 && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "/proc/%d/task/%d/fd/%d", (int)pid,
+			 atoi(entry->d_name), fd);
+		ours = duo_proc_open_path(path, flags);
+	}
+	closedir(dir);
+	return ours;
+}
+
 int duo_proc_open(pid_t pid, int fd, int flags)
 {
+	struct duo_stat stat;
 	char path[64];
 	int ours;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
 	ours = duo_proc_open_path(path, flags);
-	if (ours < 0 && duo_proc_thread_fd(path, sizeof(path), pid, fd))
-		ours = duo_proc_open_path(path, flags);
-	return ours;
+	if (ours >= 0 || duo_proc_stat(pid, &stat) || !duo_stat_ended(&stat))
+		return ours;
+	return duo_proc_open_by_thread(pid, fd, flags);
 }
 
 /*

@@ -19,8 +19,26 @@ static struct near_addr theirs;
 static uint8_t buf[LEN];
 static int ends[2];
 static pid_t child;
+static bool closed_own;
 
-/* Second thread of the child, which goes on after the main thread has exited */
+/*
+ * Thread of the child with descriptors of its own. It closes the port's, so
+ * that peers find these only under another thread.
+ */
+static void *close_own(void *rig_arg)
+{
+	const struct rig *rig = rig_arg;
+
+	if (unshare(CLONE_FILES))
+		_exit(5);
+	close(rig->port->fd);
+	__atomic_store_n(&closed_own, true, __ATOMIC_RELEASE);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+/* Third thread of the child, which goes on after the main thread has exited */
 static void *talk(void *rig_arg)
 {
 	struct near_peer *to_us;
@@ -55,6 +73,10 @@ static void start(void)
 		return;
 	}
 	rig = rig_open(false);
+	if (pthread_create(&thread, NULL, close_own, rig))
+		_exit(1);
+	while (!__atomic_load_n(&closed_own, __ATOMIC_ACQUIRE))
+		sched_yield();
 	if (write(tells[1], &rig->addr, sizeof(rig->addr)) < 0 ||
 	    pthread_create(&thread, NULL, talk, rig))
 		_exit(1);
