@@ -5,7 +5,9 @@
 
 #include <complex.h>
 #include <math.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "near/rma/ops.h"
@@ -56,6 +58,27 @@ static void expect(uint64_t key, bool there)
 }
 
 UNIT_CASE("table", setup, teardown);
+
+/* The table grows as well. */
+UNIT_TEST(locked_process_allocates_used_table)
+{
+	struct near_table *locked;
+	struct stat st;
+	uint64_t key;
+
+	if (mlockall(MCL_CURRENT | MCL_FUTURE)) {
+		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
+		return;
+	}
+	ck_assert_int_eq(near_table_open(&locked, true), 0);
+	for (key = 0; key < 1000; key++)
+		ck_assert_int_eq(near_table_add(locked,
+				 &(struct near_region_entry) { .key = key }),
+				 0);
+	ck_assert_int_eq(fstat(locked->fd, &st), 0);
+	ck_assert_int_le(st.st_blocks * 512, 1 << 18);
+	near_table_close(locked);
+}
 
 /*
  * Keys with the distance steps[_i] are added, and every third is removed. The

@@ -70,24 +70,31 @@ off_t near_table_export_at(uint32_t index)
 		       index * sizeof(struct near_export));
 }
 
+/*
+ * Maps the table like a ring: its unused part is not accessible, so that
+ * mlockall() and core dumps do not allocate memory for it.
+ */
 static int near_table_create(struct near_table *table, bool staged)
 {
-	size_t size = near_table_size(NEAR_TABLE_MAX_BITS);
+	const struct near_place place = {
+		.span = near_table_size(NEAR_TABLE_MAX_BITS),
+		.size = near_table_size(NEAR_TABLE_MIN_BITS),
+	};
 	uint64_t nonce;
 	void *map;
+	int ret;
 
 	table->fd = near_segment_file(
 		"near regions",
-		staged ? (size_t)near_table_stage(NEAR_STAGES) : size,
-		near_table_size(NEAR_TABLE_MIN_BITS));
+		staged ? (size_t)near_table_stage(NEAR_STAGES) : place.span,
+		place.size);
 	if (table->fd < 0)
 		return table->fd;
 	if (getrandom(&nonce, sizeof(nonce), 0) != sizeof(nonce))
 		return -errno;
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, table->fd,
-		   0);
-	if (map == MAP_FAILED)
-		return -errno;
+	ret = near_ring_map(table->fd, &place, &map);
+	if (ret)
+		return ret;
 	table->shared = map;
 	table->shared->bits = table->bits;
 	table->shared->nonce = nonce;
@@ -172,13 +179,14 @@ static uint32_t near_table_at(const struct near_table *table, uint64_t key)
 static int near_table_grow(struct near_table *table)
 {
 	struct near_region_entry *old = table->own, *own;
+	size_t size = near_table_size(table->bits + 1);
 	uint32_t count = 1u << table->bits, i;
 
 	if (table->bits == NEAR_TABLE_MAX_BITS)
 		return -ENOSPC;
 	/* a store to a part of the file without memory would raise SIGBUS */
-	if (near_segment_reserve(table->fd, 0,
-				 near_table_size(table->bits + 1)))
+	if (near_segment_reserve(table->fd, 0, size) ||
+	    near_ring_extend(table->shared, size))
 		return -ENOMEM;
 	own = calloc(2 * (size_t)count, sizeof(*own));
 	if (!own)
