@@ -49,7 +49,7 @@ login()
 # fi_duo_info as an MPI job. All messages within the host must use shared memory.
 mpi_job()
 {
-	wanted "of 2 messages within a host 2 took shared memory; 0 took" \
+	wanted "2 messages within a host; 2 took shared memory, 0 took" \
 		in_login_shell \
 		'mpirun --host localhost:2 --bind-to none -n 2 fi_duo_info --mpi'
 }
