@@ -341,6 +341,8 @@ UNIT_TEST(known_senders_get_equal_rings)
 		ck_assert_uint_eq(to_us[i]->resize.tier, SHARE);
 	}
 	ck_assert_uint_eq(rig_pages(us), PAGES);
+	ck_assert_uint_le(rig_taken(us),
+			  near_memory(PAGES * near_page_size(), MANY));
 	for (i = 0; i < MANY; i++)
 		rig_close(talker[i]);
 	rig_until(us, NULL, 2 * MANY);
