@@ -139,8 +139,8 @@ static int duo_proc_open_path(const char *path, int flags)
 
 /*
  * Opens file descriptor fd of process pid under another thread than the main
- * thread, which has ended: /proc/PID/task/TID/fd/FD. Tries each thread, because
- * a thread may end at any time, or have file descriptors of its own.
+ * thread, which has ended: /proc/PID/task/TID/fd/FD. Tries each thread: some
+ * may end meanwhile, and some may not share the process's file descriptors.
  */
 static int duo_proc_open_by_thread(pid_t pid, int fd, int flags)
 {

@@ -22,8 +22,8 @@ static pid_t child;
 static bool closed_own;
 
 /*
- * Thread of the child with descriptors of its own. It closes the port's, so
- * that peers find these only under another thread.
+ * A thread of the child that stops sharing the file descriptors of the process,
+ * and closes its copy of the port's. So peers find it only under other threads.
  */
 static void *close_own(void *rig_arg)
 {

@@ -89,10 +89,10 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 }
 
 /*
- * A child sends an invalid slot. us disconnects the child, but
- * keeps a reference to it. The child attaches again, and us rejects the
- * new claim. The child is killed before it closes this claim. Another sender
- * must get the ring.
+ * A child sends an invalid slot. us disconnects the child, but keeps a
+ * reference to it. The child attaches again, and us rejects the new claim. The
+ * child is killed before it closes this claim. Then both claims must become
+ * free.
  */
 UNIT_TEST(ring_of_killed_sender_that_attached_again_is_freed)
 {
