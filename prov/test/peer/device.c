@@ -7,6 +7,9 @@
  * Sends over the core must pass the core's descriptors.
  */
 
+#include <errno.h>
+#include <sys/syscall.h>
+
 #include "device/device.h"
 #include "near/link/port.h"
 #include "near_fixture.h"
@@ -340,6 +343,15 @@ UNIT_TEST(failed_copy_fails_operation)
 	ck_assert_str_eq(slot.buf, "host");
 	expect_local(0, 1);
 	fake.device.fails = false;
+}
+
+/* The bounce buffer of the domain cannot be allocated. */
+UNIT_TEST(send_without_memory_can_be_repeated)
+{
+	unit_reject_if(SYS_mmap, 1, 256 << 10, SECCOMP_RET_ERRNO | ENOMEM);
+	ck_assert_int_eq(send_how(ONE, peer), -FI_EAGAIN);
+	ck_assert_int_eq(send_how(DELIVERED, peer), -FI_EAGAIN);
+	expect_local(0, 0);
 }
 
 UNIT_TEST(core_receive_gets_core_descriptor)

@@ -12,11 +12,13 @@
 #define LEN (MESSAGE_LEN - 60000)
 #define HALF (LARGE / 2)
 
-static int unloaded, unload_err;
+static int unloaded, unload_err, unload_waits;
 static struct near_rndv region = { .addr = START, .key = DEVICE_KEY };
 
 static int unload(const void *from, void *host, size_t len)
 {
+	if (unload_waits && unload_waits--)
+		return EAGAIN;
 	unloaded++;
 	memcpy(host, port_device(from), len);
 	return unload_err;
@@ -332,6 +334,19 @@ UNIT_TEST(unreadable_message_fails)
 	announce(NEAR_TAGGED, LEN);
 	both_entry(&context);
 	expect_bytes(fake.device.shadow, LEN);
+}
+
+/* The first two attempts of the peer to copy the message find no memory. */
+UNIT_TEST(peer_without_memory_copies_later)
+{
+	unload_waits = 2;
+	post_device(LEN);
+	announce(NEAR_TAGGED, LEN);
+	both_entry(&context);
+	ck_assert_int_eq(unload_waits, 0);
+	expect_bytes(fake.device.shadow, LEN);
+	expect_ended(0);
+	ck_assert_int_eq(unloaded, 1);
 }
 
 /*

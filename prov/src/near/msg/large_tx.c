@@ -192,11 +192,17 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
  */
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
-	op->copy = malloc(op->len);
-	if (!op->copy)
+	void *copy = malloc(op->len);
+	int err = !copy ? EAGAIN :
+		  port->sink->unload(port->ctx, op->cookie,
+				     op->iov[0].iov_base, copy, op->len);
+
+	if (err == EAGAIN) {
+		free(copy);
 		return false;
-	op->failed = port->sink->unload(port->ctx, op->cookie,
-					op->iov[0].iov_base, op->copy, op->len);
+	}
+	op->copy = copy;
+	op->failed = err;
 	op->iov[0] = (struct iovec) { op->copy, op->len };
 	op->device = false;
 	return true;

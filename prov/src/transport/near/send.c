@@ -230,7 +230,8 @@ int duo_near_unload(void *ctx, void *cookie, const void *from, void *host,
 /*
  * Sends a message in device memory. If the receiver can fetch the message,
  * sends only the RTS. Otherwise copies the message to host memory, and sends
- * the copy.
+ * the copy. Returns -FI_EIO if the device cannot copy it; -FI_EAGAIN also if
+ * there is no memory for the copy.
  */
 DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 					  const struct duo_send *send,
@@ -252,10 +253,11 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 	if (len > sizeof(small) && !owned)
 		return -FI_EAGAIN;
 	host = (struct iovec) { owned ? owned : small, len };
-	if (duo_device_out(near->ep->domain, host.iov_base, send->iov,
-			   send->desc, len)) {
+	err = duo_device_out(near->ep->domain, host.iov_base, send->iov,
+			     send->desc, len);
+	if (err) {
 		free(owned);
-		return -FI_EIO;
+		return err;
 	}
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
