@@ -3,6 +3,7 @@
 
 /* Sizes of rings: resizes, and the division of the ring budget */
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -205,6 +206,34 @@ UNIT_TEST(idle_ring_is_resized)
 	ck_assert_uint_eq(ring->resizes, 1);
 	tag = rig_overfill(a, to_b, 1);
 	tags_until(tag);
+}
+
+/*
+ * The sender cannot map the larger ring at first, as if the kernel had no
+ * memory for that. The resize waits, and the peer stays connected.
+ */
+UNIT_TEST(resize_waits_for_memory)
+{
+	struct near_place place;
+	uint8_t *rest;
+	size_t len;
+
+	near_place(b->port->budget.growing, to_b->index, to_b->resize.tier,
+		   &place);
+	rest = (uint8_t *)to_b->tx.ctl + place.size;
+	len = place.span - place.size;
+	ck_assert_int_eq(munmap(rest, len), 0);
+	near_too_small(a->port, to_b, 2000);
+	rig_poll(b, 1);
+	ck_assert_uint_eq(rig_rx_ring(b, a)->resizes, 1);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_uint_eq(to_b->resize.count, 0);
+	ck_assert_ptr_eq(mmap(rest, len, PROT_NONE, MAP_SHARED | MAP_FIXED,
+			      b->port->fd, place.offset + place.size), rest);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_uint_eq(to_b->resize.count, 1);
+	tags_until(rig_overfill(a, to_b, 1));
 }
 
 /* Child: fills a ring to b, then requests a larger one. */
