@@ -48,7 +48,7 @@
  * MUTANT notified-early near/rma/direct.c: \
  *   s/if \(!ret && slot && op->sent == args->len\)/if (!ret \&\& slot)/
  * MUTANT view-unchecked near/rma/direct.c: \
- *   s/if \(near_unlikely\(!near_rma_view\(at\)\)\)\n\t*return -ENOENT;/\
+ *   s/if \(near_unlikely\(!near_rma_view\(at\)\)\)\n\t*return[^;]*;/\
  *   near_rma_view(at);/
  */
 

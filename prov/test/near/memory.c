@@ -16,13 +16,7 @@
 #include "unit.h"
 
 /* Sanitizers need much address space, so there are fewer ports. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#define MANY 100
-#else
-#define SANITIZED 0
-#define MANY 1000
-#endif
+#define MANY (SANITIZED ? 100 : 1000)
 #define FEW 40
 #define FDS_EACH 8 /* descriptors of a port and its connection, at both ends */
 

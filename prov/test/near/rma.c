@@ -6,6 +6,7 @@
  * where that is not permitted, by the target
  */
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -372,6 +373,26 @@ UNIT_TEST(closed_target_ends_operations)
 			 -ECONNRESET);
 	/* the table is unmapped although references to the peer remain */
 	ck_assert_ptr_null(to_b->rma->view);
+}
+
+/* No memory is left to map the region table. Later, there is memory. */
+UNIT_LOOP(table_is_mapped_later, 0, !SANITIZED)
+{
+	struct rlimit limit, none = { 0 };
+
+	ck_assert_int_eq(rig_send(a.rig, to_b, 1, "x", 1), 0);
+	near_rma_peer(to_b);
+	getrlimit(RLIMIT_AS, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_AS, &none);
+	unit_check_space();
+	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
+			 -EAGAIN);
+	ck_assert_ptr_null(to_b->rma->view);
+	setrlimit(RLIMIT_AS, &limit);
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
+	ck_assert_ptr_nonnull(to_b->rma->view);
+	ck_assert_mem_eq(memory, local, 8);
 }
 
 /* The target's process is exiting: the kernel has closed its descriptors. */

@@ -12,6 +12,13 @@
 #include "near/msg/large.h"
 #include "suite.h"
 
+/* 1: a sanitizer, which needs much address space, checks this program */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+
 #define RIG_EVENTS 8192
 #define RIG_PAYLOAD 64
 

@@ -21,7 +21,7 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
 
 	*memory = entry->device = 0;
 	if (near_unlikely(!near_rma_view(at)))
-		return -ENOENT;
+		return at->view_tried ? -ENOENT : -EAGAIN;
 	if (!args->len)
 		return 0;
 	ret = near_table_view_find(at->view, args->key, entry);

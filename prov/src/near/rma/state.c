@@ -3,6 +3,7 @@
 
 /* One-sided operations of a port: setup, progress in polls, cleanup. */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,23 +30,23 @@ struct near_rma_peer *near_rma_peer_new(struct near_peer *peer)
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at)
 {
 	const struct near_segment *segment = at->peer->segment;
-	int fd;
+	int fd, ret;
 
 	if (at->view_tried || !segment)
 		return NULL;
-	at->view_tried = true;
 	fd = near_peer_open(at->peer, NEAR_FD_TABLE, segment->table_fd, O_RDWR);
 	if (segment->table_fd >= 0)
 		near_peer_shut(at->peer, fd);
 	if (fd >= 0 && duo_proc_scarce(fd)) {
 		/* few file descriptors are left: see NEAR_RMA_TRY */
 		close(fd);
-		fd = -1;
+		fd = -EMFILE;
 	}
-	if (fd < 0 ||
-	    near_table_view_open(&at->view, fd, segment->table_nonce))
-		at->view = NULL;
-	near_fd_drop(at->peer, NEAR_FD_TABLE);
+	ret = fd < 0 ? fd : near_table_view_open(&at->view, fd,
+						 segment->table_nonce);
+	at->view_tried = ret != -ENOMEM;
+	if (at->view_tried)
+		near_fd_drop(at->peer, NEAR_FD_TABLE);
 	return at->view;
 }
 

@@ -48,7 +48,10 @@ struct near_rma_peer {
 	struct near_peer *peer;
 	struct near_link link;		/* in port->onesided_work */
 	bool working;			/* link is in port->onesided_work */
-	/* near_rma_view_open() was called and must not try again */
+	/*
+	 * near_rma_view_open() must not try again: it has opened the view, or
+	 * has failed for a reason other than a lack of memory
+	 */
 	bool view_tried;
 	bool reading;	/* a read that near_rma_post() has posted is pending */
 	/* number of this port's operations that have begun, but not ended */
@@ -169,7 +172,7 @@ struct near_rma_reply {
 /* state.c */
 /* Creates peer->rma, and returns it; NULL: no memory. */
 struct near_rma_peer *near_rma_peer_new(struct near_peer *peer);
-/* Slow path of near_rma_view(): opens the table at the first call. */
+/* Slow path of near_rma_view(): opens the table unless view_tried is set. */
 struct near_table_view *near_rma_view_open(struct near_rma_peer *at);
 /*
  * True if the next poll need not continue the operations and replies of a peer.
