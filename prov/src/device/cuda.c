@@ -176,6 +176,14 @@ static void duo_cuda_wait(struct duo_stream_copy *base)
 	duo_cuda_leave();
 }
 
+static void duo_cuda_unregister(struct duo_stream *base, void *memory)
+{
+	if (duo_cuda_enter(base))
+		return;
+	duo_cuda.unpin(memory);
+	duo_cuda_leave();
+}
+
 static const struct duo_stream_driver duo_cuda_driver = {
 	.size = sizeof(struct duo_cuda_stream),
 	.copy_size = sizeof(struct duo_cuda_copy),
@@ -186,6 +194,7 @@ static const struct duo_stream_driver duo_cuda_driver = {
 	.start = duo_cuda_start,
 	.done = duo_cuda_done,
 	.wait = duo_cuda_wait,
+	.unpin = duo_cuda_unregister,
 };
 
 /*
@@ -286,11 +295,7 @@ static void duo_cuda_unpin(struct duo_device_handle *handle)
 	struct duo_cuda_pin *pin =
 		duo_container_of(handle, struct duo_cuda_pin, handle);
 
-	if (!duo_cuda_enter(pin->stream)) {
-		duo_cuda.unpin(pin->memory);
-		duo_cuda_leave();
-	}
-	duo_stream_unhold(pin->stream);
+	duo_stream_unpin(pin->stream, pin->memory);
 	free(pin);
 }
 

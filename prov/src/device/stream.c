@@ -98,15 +98,37 @@ void duo_stream_unhold(struct duo_stream *stream)
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 
+/* Waits for all pending copies. The caller must hold duo_stream_lock. */
+static void duo_stream_wait(const struct duo_stream *stream)
+{
+	struct duo_stream_copy *copy;
+
+	LIST_FOREACH(copy, &stream->copies, link)
+		stream->driver->wait(copy);
+}
+
+void duo_stream_unpin(struct duo_stream *stream, void *memory)
+{
+	const struct duo_stream_driver *driver = stream->driver;
+	struct duo_stream *other;
+
+	pthread_mutex_lock(&duo_stream_lock);
+	LIST_FOREACH(other, &duo_streams, link) {
+		if (other->driver == driver)
+			duo_stream_wait(other);
+	}
+	driver->unpin(stream, memory);
+	duo_stream_put(stream);
+	pthread_mutex_unlock(&duo_stream_lock);
+}
+
 void duo_stream_close(void *state)
 {
 	struct duo_stream *stream = state;
-	struct duo_stream_copy *copy;
 
 	pthread_mutex_lock(&duo_stream_lock);
 	/* waits, because the application may free the memory afterwards */
-	LIST_FOREACH(copy, &stream->copies, link)
-		stream->driver->wait(copy);
+	duo_stream_wait(stream);
 	duo_stream_put(stream);
 	pthread_mutex_unlock(&duo_stream_lock);
 }

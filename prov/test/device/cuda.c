@@ -19,6 +19,7 @@ static void *owner; /* context of the memory; NULL: the memory has none */
 void *current;
 int streams;
 static int waits, retained, events;
+static int unpinned_at;	/* `waits` when memory was unpinned */
 static void *pinned;
 static size_t pinned_len;
 /* address of memory that has the attribute SYNC_MEMOPS */
@@ -178,6 +179,7 @@ CALL(cuMemHostUnregister, void *memory)
 	ck_assert_ptr_eq(pinned, memory);
 	pinned = NULL;
 	pinned_len = 0;
+	unpinned_at = waits;
 	return 0;
 }
 
@@ -346,6 +348,24 @@ UNIT_TEST(host_memory_is_pinned)
 	cuda->close(state);
 	ck_assert_int_eq(streams, 1);
 	cuda->unpin(pin);
+}
+
+/* cuda->unpin() waits for copies of any context. */
+UNIT_TEST(memory_is_unpinned_after_copies)
+{
+	struct duo_device_handle *copy, *pin;
+	void *state = open_region(), *other;
+	char memory[64];
+
+	owner = &context[1];
+	other = open_region();
+	pin = cuda->pin(state, memory, sizeof(memory));
+	ck_assert_int_eq(cuda->start(other, memory, "copied", 7, &copy), 0);
+	cuda->unpin(pin);
+	ck_assert_int_eq(unpinned_at, 1);
+	ck_assert_int_eq(until_done(copy), 0);
+	cuda->close(state);
+	cuda->close(other);
 }
 
 UNIT_TEST(unpinned_memory_is_copied)
