@@ -160,15 +160,11 @@ UNIT_TEST(revoked_operation_blocks_target)
 UNIT_TEST(write_behind_atomic_is_not_revoked)
 {
 	uint64_t one = 1, was = 77;
-	const struct iovec iov = { &one, 8 }, result = { &was, 8 };
-	const struct near_rma_args args = {
-		.verb = NEAR_FETCH, .addr = SIDE_START, .key = SIDE_KEY,
-		.local = { &iov, 1 }, .result = { &result, 1 }, .len = 8,
-		.op = NEAR_SUM, .type = NEAR_UINT64, .about = 1,
-		.cookie = local,
-	};
 
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_FETCH, .key = SIDE_KEY,
+				  .local = SIDE_BUF(&one, 8),
+				  .result = SIDE_BUF(&was, 8), .op = NEAR_SUM,
+				  .type = NEAR_UINT64), 0);
 	ck_assert_int_eq(start(NEAR_WRITE, 0, 8, 0), 0);
 	rig_poll(a.rig, 200);
 	usleep(1000);
@@ -274,17 +270,12 @@ UNIT_TEST(unmapped_region_fails_with_efault)
 		.key = 77, .start = SIDE_START, .memory = (uintptr_t)map,
 		.len = 2 * page, .access = NEAR_MAY_WRITE,
 	};
-	const struct iovec iov = { local, 1024 };
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START + page - 512, .key = 77,
-		.local = { &iov, 1 }, .len = 1024, .about = 1, .cookie = local,
-	};
 	int i;
 
 	ck_assert(map != MAP_FAILED);
 	ck_assert_int_eq(near_table_add(b.table, &entry), 0);
 	ck_assert_int_eq(munmap(map + page, page), 0);
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_start(NEAR_WRITE, 77, page - 512, 1024, 0), 0);
 	for (i = 0; i < 100000 && !a.done; i++)
 		rig_poll(a.rig, 1);
 	ck_assert_uint_eq(a.done, 1);

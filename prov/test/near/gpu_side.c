@@ -290,14 +290,10 @@ int gpu_rma(enum near_verb verb, int where, size_t offset, size_t len,
 		where & AT_A ? gpu.base + GPU_LEN + offset : local + offset,
 		len,
 	};
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
-		.key = where & AT_B ? GPU_KEY : SIDE_KEY,
-		.local = { &iov, 1, where & AT_A ? on_gpu : NULL },
-		.len = len, .data = 4242, .about = 1, .cookie = local,
-	};
 
-	return near_rma(a.rig->port, to_b, &args);
+	return side_rma(.verb = verb, .flags = flags, .addr = offset,
+			.key = where & AT_B ? GPU_KEY : SIDE_KEY,
+			.local = { &iov, 1, where & AT_A ? on_gpu : NULL });
 }
 
 void gpu_run(enum near_verb verb, int where, size_t len, uint32_t done,
@@ -350,7 +346,7 @@ void gpu_event_follows(void)
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert_uint_eq(b.events_at, 0);
 	ck_assert(b.event.has_data && b.event.write);
-	ck_assert_uint_eq(b.event.data, 4242);
+	ck_assert_uint_eq(b.event.data, SIDE_DATA);
 	ck_assert_uint_eq(b.event.len, GPU_LEN);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, GPU_LEN);
 }

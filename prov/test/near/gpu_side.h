@@ -63,6 +63,9 @@ extern struct gpu {
 
 /* Handles of the device for three buffers, the second one in host memory */
 extern void *const on_gpu[];
+/* near_rma_args.local for one buffer at this offset of the device memory */
+#define GPU_BUF(offset, len)						\
+	{ &(const struct iovec) { gpu.base + (offset), len }, 1, on_gpu }
 
 /* side_setup_direct(), with b's region in device memory that a cannot map */
 void gpu_setup_direct(void);

@@ -96,11 +96,6 @@ UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 	const struct iovec iov[] = {
 		{ gpu.base + GPU_LEN, len - 5 }, { local, 5 },
 	};
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = SIDE_KEY,
-		.local = { iov, 2, on_gpu }, .len = len, .about = 1,
-	};
-
 	const size_t shorter = _i == 2 ? NEAR_STAGE_CHUNK - 1 :
 					 NEAR_LOAN_MIN - 1;
 
@@ -109,7 +104,8 @@ UNIT_ROUNDS(other_operations_are_staged, 0, 3)
 	if (_i)
 		ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, shorter, 0), 0);
 	else
-		ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+		ck_assert_int_eq(side_rma(.verb = NEAR_WRITE, .key = SIDE_KEY,
+					  .local = { iov, 2, on_gpu }), 0);
 	side_until(1 + _i / 2, true);
 	ck_assert_mem_eq(gpu_at_a(AT_A), memory, shorter);
 	ways(0, 1 + _i / 2);
@@ -283,20 +279,17 @@ UNIT_ROUNDS(message_is_copied_by_sender, 0, 2)
 	};
 	const struct near_large how = { .iov = from, .count = 1 + _i,
 					.cookie = local };
-	const struct iovec iov = { gpu.base + GPU_LEN, GPU_LEN };
-	struct near_rma_args args = {
-		.verb = NEAR_READ, .flags = NEAR_RMA_MESSAGE | NEAR_RMA_BY_ID,
-		.local = { &iov, 1, on_gpu }, .len = GPU_LEN, .about = 1,
-	};
+	const struct near_rndv *rndv = &a.rig->event[0].msg.rndv;
 	struct near_rx_op *held;
 
 	ck_assert_int_eq(near_send_large(b.rig->port, rig_peer(b.rig, a.rig),
 					 &msg, &how), 0);
 	rig_until(a.rig, b.rig, 1);
-	held = near_recv_begin(a.rig->port, to_b, &a.rig->event[0].msg.rndv,
-			       &a);
-	args.addr = a.rig->event[0].msg.rndv.id;
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	held = near_recv_begin(a.rig->port, to_b, rndv, &a);
+	ck_assert_int_eq(side_rma(.verb = NEAR_READ,
+				  .flags = NEAR_RMA_MESSAGE | NEAR_RMA_BY_ID,
+				  .addr = rndv->id - SIDE_START,
+				  .local = GPU_BUF(GPU_LEN, GPU_LEN)), 0);
 	side_until(1, true);
 	ck_assert_mem_eq(gpu_at_a(AT_A), local, GPU_LEN);
 	ways(!_i, _i);

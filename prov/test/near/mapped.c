@@ -46,17 +46,13 @@ UNIT_TEST(allocation_is_mapped_once)
 
 UNIT_TEST(several_buffers_are_copied)
 {
-	static void *const all[] = { &gpu, NULL, &gpu };
 	const struct iovec iov[] = {
 		{ gpu.base + GPU_LEN, 300000 }, { local, 0 },
 		{ gpu.base + GPU_LEN + 300000, 500000 },
 	};
-	const struct near_rma_args args = {
-		.verb = NEAR_READ, .addr = SIDE_START + 3, .key = GPU_KEY,
-		.local = { iov, 3, all }, .len = 800000, .about = 1,
-	};
 
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_READ, .addr = 3, .key = GPU_KEY,
+				  .local = { iov, 3, on_gpu }), 0);
 	side_until(1, false);
 	ck_assert_mem_eq(gpu.shadow + GPU_LEN, gpu.shadow + 3, 800000);
 	gpu_paths(1, 1);
@@ -180,14 +176,11 @@ UNIT_TEST(operations_of_two_queues_keep_order)
 {
 	static void *const second[] = { &gpu.second };
 	const struct iovec iov = { gpu.base + GPU_LEN + 5000, 4096 };
-	const struct near_rma_args args = {
-		.verb = NEAR_READ, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { &iov, 1, second }, .len = 4096, .about = 1,
-	};
 
 	gpu.polls = 20;
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 4096, 0), 0);
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_READ, .key = GPU_KEY,
+				  .local = { &iov, 1, second }), 0);
 	ck_assert_int_eq(gpu.under_way, 1);
 	side_until(2, false);
 	ck_assert_mem_eq(gpu.shadow + GPU_LEN + 5000, gpu.shadow, 4096);
@@ -202,12 +195,9 @@ UNIT_TEST(buffers_of_two_queues_are_staged)
 	const struct iovec iov[] = {
 		{ gpu.base + GPU_LEN, 50 }, { gpu.base + GPU_LEN + 50, 50 },
 	};
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { iov, 2, both }, .len = 100, .about = 1,
-	};
 
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_WRITE, .key = GPU_KEY,
+				  .local = { iov, 2, both }), 0);
 	side_until(1, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, 100);
 	gpu_last_path(NEAR_DEVICE_QUEUES);

@@ -20,13 +20,9 @@ static int start_flags(enum near_verb verb, uint64_t key, uint64_t addr,
 	const struct iovec iov[2] = {
 		{ local, half }, { local + half, len - half },
 	};
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = addr, .key = key,
-		.local = { iov, 2 }, .len = len, .data = 0x11223344556677u,
-		.about = 1, .cookie = local,
-	};
 
-	return near_rma(a.rig->port, to_b, &args);
+	return side_rma(.verb = verb, .flags = flags, .addr = addr - SIDE_START,
+			.key = key, .local = { iov, 2 });
 }
 
 /* Polls until the operation completes; returns 0 or a negative errno. */
@@ -210,7 +206,7 @@ UNIT_TEST(write_with_data_is_reported)
 	side_poll(3);
 	ck_assert_uint_eq(b.events, 1);
 	ck_assert(b.event.write && b.event.has_data);
-	ck_assert_uint_eq(b.event.data, 0x11223344556677u);
+	ck_assert_uint_eq(b.event.data, SIDE_DATA);
 	ck_assert_uint_eq(b.event.len, SIDE_LARGE);
 	ck_assert_mem_eq(memory, local, SIDE_LARGE);
 	done = a.done;
@@ -254,17 +250,12 @@ static int atomic(enum near_verb verb, unsigned int op, void *operand,
 	const struct iovec iov[3] = {
 		{ operand, len }, { compare, len }, { result, len },
 	};
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START,
-		.key = SIDE_KEY,
-		.local = { iov, op != NEAR_ATOMIC_READ },
-		.compare = { iov + 1, verb == NEAR_COMPARE },
-		.result = { iov + 2, verb != NEAR_ATOMIC },
-		.len = len, .op = op, .type = NEAR_UINT64, .about = 1,
-		.cookie = local,
-	};
 
-	return near_rma(a.rig->port, to_b, &args);
+	return side_rma(.verb = verb, .flags = flags, .key = SIDE_KEY,
+			.local = { iov, op != NEAR_ATOMIC_READ },
+			.compare = { iov + 1, verb == NEAR_COMPARE },
+			.result = { iov + 2, verb != NEAR_ATOMIC },
+			.len = len, .op = op, .type = NEAR_UINT64);
 }
 
 UNIT_TEST(atomics)
@@ -301,9 +292,7 @@ UNIT_TEST(atomics)
 	while (atomic(NEAR_FETCH, NEAR_SUM, &one, NULL, &was, 8,
 		      NEAR_RMA_FENCE) == -EAGAIN)
 		side_poll(1);
-	for (i = 0; i < 100000 && a.done < done + 2001; i++)
-		side_poll(1);
-	ck_assert_uint_eq(a.done, done + 2001);
+	side_until(done + 2001, true);
 	ck_assert_uint_eq(was, 2001);
 }
 
@@ -324,9 +313,7 @@ UNIT_TEST(read_after_long_atomic_is_ordered)
 	memset(local, 0, sizeof(zero));
 	ck_assert_int_eq(start_flags(NEAR_READ, SIDE_KEY, SIDE_START,
 				     sizeof(operand), 0), 0);
-	for (i = 0; i < 100000 && a.done < done + 2; i++)
-		side_poll(1);
-	ck_assert_int_eq(a.err, 0);
+	side_until(done + 2, true);
 	ck_assert_mem_eq(result, zero, sizeof(zero));
 	ck_assert_mem_eq(target, operand, sizeof(operand));
 	ck_assert_mem_eq(local, operand, sizeof(operand));

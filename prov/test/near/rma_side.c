@@ -98,17 +98,22 @@ void side_teardown(void)
 	free(local);
 }
 
+int side_call(struct near_rma_args args)
+{
+	args.addr += SIDE_START;
+	if (!args.len)
+		args.len = near_iov_len(args.local.iov, args.local.count);
+	args.data = SIDE_DATA;
+	args.about = 1;
+	args.cookie = local;
+	return near_rma(a.rig->port, to_b, &args);
+}
+
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
 	       uint32_t flags)
 {
-	const struct iovec iov = { local, len };
-	const struct near_rma_args args = {
-		.verb = verb, .flags = flags, .addr = SIDE_START + offset,
-		.key = key, .local = { &iov, 1 }, .len = len,
-		.about = 1, .cookie = local,
-	};
-
-	return near_rma(a.rig->port, to_b, &args);
+	return side_rma(.verb = verb, .flags = flags, .addr = offset,
+			.key = key, .local = SIDE_BUF(local, len));
 }
 
 void side_poll(int times)

@@ -43,7 +43,17 @@ void side_teardown(void);
 void side_setup_offers(void);
 /* Like side_setup_offers(), but b also has an active ring from a. */
 void side_setup_delegs(void);
-/* Starts an operation with one buffer; returns the result of near_rma(). */
+/*
+ * Calls near_rma() as a, with these fields of struct near_rma_args; returns its
+ * result. addr is an offset in the region. The fields that have the same value
+ * in all tests, and by default len (that of local), are set by side_call().
+ */
+#define side_rma(...) side_call((struct near_rma_args) { __VA_ARGS__ })
+int side_call(struct near_rma_args args);
+#define SIDE_DATA 0x11223344556677u	/* data of all operations */
+/* near_rma_args.local for one buffer in host memory */
+#define SIDE_BUF(at, len) { &(const struct iovec) { at, len }, 1 }
+/* side_rma() with one buffer, the begin of `local`, of len bytes. */
 int side_start(enum near_verb verb, uint64_t key, size_t offset, size_t len,
 	       uint32_t flags);
 /* Polls a and b this number of times. */

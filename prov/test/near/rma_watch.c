@@ -36,16 +36,12 @@ UNIT_LOOP(wakes_sleeper, 0, 3)
 {
 	struct near_port *port = a.rig->port;
 	struct pollfd fd = { .fd = near_wait_fd(port), .events = POLLIN };
-	const struct iovec iov = { local, _i == 2 ? SIDE_LARGE : 8 };
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = SIDE_KEY,
-		.local = { &iov, 1 }, .len = iov.iov_len, .about = 1,
-	};
 
 	ck_assert_int_eq(near_arm(port), 0);
 	ck_assert_int_eq(poll(&fd, 1, 0), 0);
 	if (_i)
-		ck_assert_int_eq(near_rma(port, to_b, &args), 0);
+		ck_assert_int_eq(side_start(NEAR_WRITE, SIDE_KEY, 0, _i == 2 ?
+					    SIDE_LARGE : 8, 0), 0);
 	else
 		ck_assert(go(call(NEAR_WRITE)));
 	ck_assert_int_eq(poll(&fd, 1, 0), 1);

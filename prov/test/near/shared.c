@@ -86,19 +86,17 @@ UNIT_TEST(each_queue_gets_descriptor)
 {
 	static void *const second[] = { &gpu.second };
 	const struct iovec iov = { gpu.base + GPU_LEN, 8 };
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { &iov, 1, second }, .len = 8, .about = 1,
-	};
 	int i;
 
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_WRITE, .key = GPU_KEY,
+				  .local = { &iov, 1, second }), 0);
 	for (i = 0; i < 5000 && rig_files() < files + 2; i++)
 		poll_ms();
 	ck_assert_int_eq(gpu.share_calls, 2);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_WRITE, .key = GPU_KEY,
+				  .local = { &iov, 1, second }), 0);
 	side_until(5, true);
 	gpu_paths(5, 2);
 	ck_assert_uint_eq(rig_files(), files);
@@ -331,14 +329,8 @@ static void add_region(uint64_t id)
 
 static int begin_second(void)
 {
-	static void *const one[] = { &gpu };
-	const struct iovec iov = { gpu.base + GPU_LEN, 8 };
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY + 1,
-		.local = { &iov, 1, one }, .len = 8, .about = 1,
-	};
-
-	return near_rma(a.rig->port, to_b, &args);
+	return side_rma(.verb = NEAR_WRITE, .key = GPU_KEY + 1,
+			.local = GPU_BUF(GPU_LEN, 8));
 }
 
 /*

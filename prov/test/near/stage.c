@@ -36,12 +36,9 @@ UNIT_TEST(mixed_buffers_are_copied)
 		{ gpu.base + GPU_LEN, 300000 }, { local, 5 },
 		{ gpu.base + GPU_LEN + 300000, 500000 },
 	};
-	const struct near_rma_args args = {
-		.verb = NEAR_WRITE, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { iov, 3, on_gpu }, .len = 800005, .about = 1,
-	};
 
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = NEAR_WRITE, .key = GPU_KEY,
+				  .local = { iov, 3, on_gpu }), 0);
 	side_until(1, true);
 	ck_assert_mem_eq(gpu.shadow, gpu.shadow + GPU_LEN, 300000);
 	ck_assert_mem_eq(gpu.shadow + 300000, local, 5);
@@ -68,13 +65,8 @@ UNIT_TEST(pending_operations_keep_order)
 /* Starts an operation between a's host memory and the start of b's region. */
 static void start_at(enum near_verb verb, uint8_t *at, size_t len)
 {
-	const struct iovec iov = { at, len };
-	const struct near_rma_args args = {
-		.verb = verb, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { &iov, 1, NULL }, .len = len, .about = 1,
-	};
-
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &args), 0);
+	ck_assert_int_eq(side_rma(.verb = verb, .key = GPU_KEY,
+				  .local = SIDE_BUF(at, len)), 0);
 }
 
 /*
@@ -115,16 +107,12 @@ UNIT_TEST(event_follows_all_bytes)
 UNIT_TEST(missing_right_is_rejected)
 {
 	uint64_t one = 1;
-	const struct iovec iov = { &one, 8 };
-	const struct near_rma_args atomic = {
-		.verb = NEAR_ATOMIC, .addr = SIDE_START, .key = GPU_KEY,
-		.local = { &iov, 1, NULL }, .len = 8, .op = NEAR_SUM,
-		.type = NEAR_UINT64,
-	};
 
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, GPU_LEN - 7, 8, 0),
 			 -EACCES);
-	ck_assert_int_eq(near_rma(a.rig->port, to_b, &atomic), -EOPNOTSUPP);
+	ck_assert_int_eq(side_rma(.verb = NEAR_ATOMIC, .key = GPU_KEY,
+				  .local = SIDE_BUF(&one, 8), .op = NEAR_SUM,
+				  .type = NEAR_UINT64), -EOPNOTSUPP);
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A | AT_B, 0, 8, 0),
 			 -EKEYREJECTED);
