@@ -82,21 +82,17 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 		{ SIDE_KEY, NEAR_RMA_MESSAGE }, { 5, NEAR_RMA_MESSAGE },
 		{ MESSAGES_KEY, NEAR_RMA_MESSAGE },
 	};
-	struct near_slot *slot;
 	uint8_t *chunk;
 
 	/* opens the stage */
 	ck_assert_int_eq(fetch(NEAR_STAGE_CHUNK), 0);
 	side_until(1, true);
 	chunk = to_b->rma->staging->ours.memory + 7 * NEAR_STAGE_CHUNK;
-	slot = near_control_slot(a.rig->port, to_b);
-	slot->tag = SIDE_START;
-	slot->rma = (struct near_rma_slot) {
+	side_request((struct near_rma_slot) {
 		.key = ask[_i].key, .total = 8, .len = 8, .verb = NEAR_READ,
 		.op = 7, .flags = NEAR_RMA_STAGED | ask[_i].flags,
 		.type = (uint8_t)to_b->rma->staging->ours.index,
-	};
-	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	});
 	rig_poll(b.rig, 20);
 	ck_assert_int_eq(b.rig->warnings, 0);
 	/* only a permitted request copies b's bytes, which are not 0 */
@@ -106,17 +102,12 @@ UNIT_ROUNDS(target_checks_rights, 0, 5)
 /* b must disconnect an initiator that sends a write with NEAR_RMA_MESSAGE. */
 UNIT_TEST(fetching_write_disconnects)
 {
-	struct near_slot *slot;
-
 	ck_assert_int_eq(fetch(8), 0);
 	side_until(1, true);
-	slot = near_control_slot(a.rig->port, to_b);
-	slot->tag = SIDE_START;
-	slot->rma = (struct near_rma_slot) {
+	side_request((struct near_rma_slot) {
 		.key = MESSAGES_KEY, .total = 8, .len = 8, .verb = NEAR_WRITE,
 		.flags = NEAR_RMA_STAGED | NEAR_RMA_MESSAGE,
-	};
-	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	});
 	while (!b.rig->warnings)
 		side_poll(1);
 }
@@ -242,9 +233,7 @@ UNIT_ROUNDS(unknown_message_is_not_fetched, 0, 3)
 	memset(there, 77, 20001);
 	op->device = _i == 2;
 	ck_assert_int_eq(fetch_by_id(rndv->id + !_i, 20000 + (_i == 1)), 0);
-	while (!a.done)
-		side_poll(1);
-	ck_assert_int_eq(a.err, EKEYREJECTED);
+	side_fails(EKEYREJECTED);
 	ck_assert_uint_eq(there[0], 77);
 	ck_assert_mem_eq(there, there + 1, 20000);
 	op->device = false;
@@ -264,9 +253,7 @@ UNIT_TEST(message_of_other_peer_is_not_fetched)
 	rig_until(other, b.rig, 1);
 	rndv = &other->event[0].msg.rndv;
 	ck_assert_int_eq(fetch_by_id(rndv->id, 20000), 0);
-	while (!a.done)
-		side_poll(1);
-	ck_assert_int_eq(a.err, EKEYREJECTED);
+	side_fails(EKEYREJECTED);
 	rig_take(other, 0, memory, 20000);
 	rig_until(b.rig, other, 1);
 	rig_close(other);

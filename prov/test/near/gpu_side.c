@@ -229,6 +229,20 @@ void gpu_export_fd(uint64_t id)
 	gpu_export_as(b.table, GPU_KEY, id, true);
 }
 
+void gpu_region_again(uint64_t id)
+{
+	near_table_remove(b.table, GPU_KEY);
+	gpu_region();
+	if (id)
+		gpu_export(id);
+}
+
+void gpu_unmap(void)
+{
+	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu.maps--;
+}
+
 void gpu_lend_region(uint32_t access, bool needs_fd)
 {
 	const struct near_region_entry entry = {

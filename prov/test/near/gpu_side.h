@@ -82,6 +82,10 @@ void gpu_region_add(uint64_t key, uint32_t access);
 void gpu_region(void);
 /* Exports b's region with this id, so that a can map it. */
 void gpu_export(uint64_t id);
+/* Replaces b's region by one that a can map, with this id; 0: cannot map. */
+void gpu_region_again(uint64_t id);
+/* Asserts that a may release a mapping, and releases it. */
+void gpu_unmap(void);
 /*
  * Like gpu_export(), but a maps the region by a file descriptor from share().
  */

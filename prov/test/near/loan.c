@@ -192,9 +192,7 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
 	gpu.fail_at = 1 + _i / 2;
 	ck_assert_int_eq(gpu_rma(verb, AT_A, 0, NEAR_LOAN_MIN, NEAR_RMA_DATA),
 			 0);
-	while (!a.done)
-		side_poll(1);
-	ck_assert_int_eq(a.err, gpu.fail_at == 2 ? EIO : 0);
+	side_fails(gpu.fail_at == 2 ? EIO : 0);
 	ck_assert_uint_eq(b.events, !a.err);
 	if (!a.err)
 		expect_copied(NEAR_LOAN_MIN);
@@ -209,17 +207,13 @@ UNIT_ROUNDS(failed_driver_call, 0, 2 * 3)
  */
 UNIT_ROUNDS(target_checks_region, 0, 3)
 {
-	const int err = _i ? EACCES : EKEYREJECTED;
-
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_A, 0, GPU_LEN, NEAR_RMA_DATA),
 			 0);
 	near_table_remove(b.table, SIDE_KEY);
 	if (_i)
 		side_region(SIDE_KEY, _i == 1 ? NEAR_MAY_READ : NEAR_MAY_WRITE,
 			    _i == 1 ? SIDE_LARGE : GPU_LEN - 1);
-	while (!a.done)
-		side_poll(1);
-	ck_assert_int_eq(a.err, err);
+	side_fails(_i ? EACCES : EKEYREJECTED);
 	ck_assert_uint_eq(b.events, 0);
 	side_untouched();
 }
@@ -381,23 +375,20 @@ UNIT_TEST(failed_initiator_ends_copy)
 /* b must disconnect a peer that sends an invalid request with a loan. */
 UNIT_ROUNDS(invalid_loan_disconnects, 0, 5)
 {
-	struct near_slot *slot;
-
-	gpu_run(NEAR_WRITE, AT_A, 8, 1, true);
-	slot = near_control_slot(a.rig->port, to_b);
-	slot->tag = SIDE_START;
-	slot->rma = (struct near_rma_slot) {
+	struct near_rma_slot slot = {
 		.key = SIDE_KEY, .total = NEAR_LOAN_MIN, .verb = NEAR_WRITE,
 		.flags = NEAR_RMA_STAGED | NEAR_RMA_LENT,
 	};
+
+	gpu_run(NEAR_WRITE, AT_A, 8, 1, true);
 	switch (_i) {
-	case 0: slot->rma.op = NEAR_STAGE_CHUNKS; break;
-	case 1: slot->rma.len = 1; break;
-	case 2: slot->rma.offset = 1; break;
-	case 3: slot->rma.total = 0; break;
-	case 4: slot->rma.flags |= NEAR_RMA_BY_ID; break;
+	case 0: slot.op = NEAR_STAGE_CHUNKS; break;
+	case 1: slot.len = 1; break;
+	case 2: slot.offset = 1; break;
+	case 3: slot.total = 0; break;
+	case 4: slot.flags |= NEAR_RMA_BY_ID; break;
 	}
-	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	side_request(slot);
 	side_poll(10);
 	ck_assert_int_gt(b.rig->warnings, 0);
 }

@@ -281,9 +281,7 @@ UNIT_TEST(failed_mapping_is_remembered)
 	gpu_last_path(NEAR_DEVICE_FAILED);
 	/* near tries to map a new allocation */
 	gpu.map_err = 0;
-	near_table_remove(b.table, GPU_KEY);
-	gpu_region();
-	gpu_export(GPU_ID + 1);
+	gpu_region_again(GPU_ID + 1);
 	gpu_run(NEAR_WRITE, BOTH, GPU_LEN, 4, false);
 	ck_assert_int_eq(gpu.map_calls, 2);
 	gpu_paths(4, 1);
@@ -297,10 +295,8 @@ UNIT_ROUNDS(unsupported_mapping_is_staged, 0, 3)
 {
 	if (_i == 0)
 		side_device.queue = NULL;
-	if (_i > 0) {
-		near_table_remove(b.table, GPU_KEY);
-		gpu_region();
-	}
+	if (_i > 0)
+		gpu_region_again(0);
 	if (_i == 2)
 		ck_assert_int_eq(near_table_export(b.table, GPU_KEY,
 				 &(struct near_export) { .id = 0 }), -ENOENT);

@@ -24,9 +24,8 @@ UNIT_TEST(removed_region_is_unmapped)
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), -EKEYREJECTED);
-	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
+	gpu_unmap();
 	ck_assert_ptr_null(near_table_unmapped(a.table));
-	gpu.maps--;
 	gpu_region();
 	gpu_export(GPU_ID + 1);
 	gpu_run(NEAR_WRITE, BOTH, 8, 2, false);
@@ -48,14 +47,12 @@ UNIT_TEST(repeated_mapping_is_kept)
 		gpu_run(NEAR_WRITE, BOTH, 8, i, false);
 		near_table_remove(b.table, GPU_KEY);
 		if (i == 1)
-			ck_assert_ptr_eq(near_table_unmapped(a.table),
-					 &gpu.maps);
+			gpu_unmap();
 		else
 			ck_assert_ptr_null(near_table_unmapped(a.table));
 		gpu_region();
 		gpu_export(GPU_ID);
 	}
-	gpu.maps--;
 	ck_assert_int_eq(gpu.map_calls, 2);
 	/* b has registered a region of the allocation again */
 	ck_assert_ptr_null(near_table_unmapped(a.table));
@@ -65,8 +62,7 @@ UNIT_TEST(repeated_mapping_is_kept)
 				 struct near_mapping, link);
 	ck_assert_uint_gt(mapping->gone_ms, 0);
 	mapping->gone_ms -= NEAR_MAPPING_KEEP_MS;
-	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
-	gpu.maps--;
+	gpu_unmap();
 }
 
 /* A mapping is released only after its operations have ended. */
@@ -77,8 +73,7 @@ UNIT_TEST(mapping_in_use_is_kept)
 	near_table_remove(b.table, GPU_KEY);
 	ck_assert_ptr_null(near_table_unmapped(a.table));
 	side_until(1, false);
-	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
-	gpu.maps--;
+	gpu_unmap();
 }
 
 /*
@@ -202,9 +197,7 @@ UNIT_TEST(mappings_are_bounded)
 	uint32_t i;
 
 	for (i = 0; i < NEAR_MAPPINGS + 2; i++) {
-		near_table_remove(b.table, GPU_KEY);
-		gpu_region();
-		gpu_export(GPU_ID + i);
+		gpu_region_again(GPU_ID + i);
 		gpu_run(NEAR_WRITE, BOTH, 8, i + 1, true);
 	}
 	/* at the limit, near has dropped the mappings of removed regions */
@@ -213,9 +206,7 @@ UNIT_TEST(mappings_are_bounded)
 	ck_assert_uint_eq(a.table->unmapped_count, NEAR_UNMAPPED);
 	/* the embedder releases none of these, so near drops no others */
 	for (; i < 2 * NEAR_MAPPINGS + 2; i++) {
-		near_table_remove(b.table, GPU_KEY);
-		gpu_region();
-		gpu_export(GPU_ID + i);
+		gpu_region_again(GPU_ID + i);
 		gpu_run(NEAR_WRITE, BOTH, 8, i + 1, true);
 	}
 	gpu_paths(i, i - 2);
@@ -267,8 +258,7 @@ UNIT_ROUNDS(failed_peer_is_unmapped, 0, 4)
 		ck_assert_int_eq(a.err, ECONNRESET);
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert(!near_rma_busy(to_b));
-	ck_assert_ptr_eq(near_table_unmapped(a.table), &gpu.maps);
-	gpu.maps--;
+	gpu_unmap();
 }
 
 static void b_has_no_notice(void)

@@ -148,6 +148,22 @@ void side_lost(uint32_t done)
 	ck_assert(!near_rma_busy(to_b));
 }
 
+void side_fails(int err)
+{
+	while (!a.done)
+		side_poll(1);
+	ck_assert_int_eq(a.err, err);
+}
+
+void side_request(struct near_rma_slot request)
+{
+	struct near_slot *slot = near_control_slot(a.rig->port, to_b);
+
+	slot->tag = SIDE_START;
+	slot->rma = request;
+	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+}
+
 int side_deleg(enum near_verb verb, uint64_t key, size_t offset, size_t len)
 {
 	to_b->rma->skip = 0;

@@ -62,6 +62,10 @@ void side_poll(int times);
 void side_until(uint32_t done, bool both);
 /* Polls a until b's failure has ended "done" operations, and none is left. */
 void side_lost(uint32_t done);
+/* Polls a and b until the first operation has ended; asserts its error. */
+void side_fails(int err);
+/* Sends b a request for an operation on the start of the region. */
+void side_request(struct near_rma_slot request);
 /* Delegates an operation, even after revocations. */
 int side_deleg(enum near_verb verb, uint64_t key, size_t offset, size_t len);
 /* Delegates a write of 8 bytes to this offset. */

@@ -290,24 +290,21 @@ UNIT_TEST(missing_stage_returns_enospc)
 
 UNIT_ROUNDS(invalid_request_disconnects, 0, 6)
 {
-	struct near_slot *slot;
-
-	gpu_run(NEAR_WRITE, BOTH, 8, 1, true);
-	slot = near_control_slot(a.rig->port, to_b);
-	slot->tag = SIDE_START;
-	slot->rma = (struct near_rma_slot) {
+	struct near_rma_slot slot = {
 		.key = GPU_KEY, .total = 8, .len = 8, .verb = NEAR_WRITE,
 		.flags = NEAR_RMA_STAGED,
 	};
+
+	gpu_run(NEAR_WRITE, BOTH, 8, 1, true);
 	switch (_i) {
-	case 0: slot->rma.op = NEAR_STAGE_CHUNKS; break;
-	case 1: slot->rma.len = NEAR_STAGE_CHUNK + 1; break;
-	case 2: slot->rma.len = 9; break;
-	case 3: slot->rma.offset = UINT64_MAX; break;
-	case 4: slot->rma.verb = NEAR_FETCH; break;
-	case 5: slot->rma.len = 0; break;
+	case 0: slot.op = NEAR_STAGE_CHUNKS; break;
+	case 1: slot.len = NEAR_STAGE_CHUNK + 1; break;
+	case 2: slot.len = 9; break;
+	case 3: slot.offset = UINT64_MAX; break;
+	case 4: slot.verb = NEAR_FETCH; break;
+	case 5: slot.len = 0; break;
 	}
-	near_control_send(a.rig->port, to_b, slot, NEAR_KIND_RMA, 0);
+	side_request(slot);
 	side_poll(10);
 	ck_assert_int_gt(b.rig->warnings, 0);
 }
