@@ -272,8 +272,7 @@ UNIT_LOOP(added_work_wakes_sleeper, 0, 4)
 	ck_assert(!ready(0));
 	if (_i & 1)
 		return;
-	rig_until(us, other, 2);
-	ck_assert_int_eq(us->event[1].kind, RIG_RECEIVED);
+	rig_until_event(us, other, 2, RIG_RECEIVED, 0);
 	/* no thread sleeps, so no byte is in the pipe */
 	ck_assert(!ready(0));
 }

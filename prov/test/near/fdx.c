@@ -116,8 +116,7 @@ UNIT_TEST(unknown_sender_is_requested_until_reply)
 	 * near_peer_expect()
 	 */
 	rig_close(hidden);
-	rig_until(us, NULL, 2);
-	ck_assert_int_eq(us->event[1].kind, RIG_GONE);
+	rig_until_event(us, NULL, 2, RIG_GONE, 0);
 	ck_assert(!us->event[1].peer->expected);
 }
 
@@ -192,8 +191,7 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	rig_poll_ms(us, ENOUGH_MS / 10);
 	ck_assert_ptr_nonnull(near_peer_find(us->port, &addr));
 	rig_close(them);
-	rig_until(us, NULL, 1);
-	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+	rig_until_event(us, NULL, 1, RIG_GONE, 0);
 	near_peer_put(us->port, us->event[0].peer);
 	ck_assert_ptr_null(near_peer_find(us->port, &addr));
 }
@@ -224,8 +222,7 @@ UNIT_TEST(request_of_failed_peer_gets_reply)
 	rig_until(them, us, 2);
 	ck_assert_int_eq(back->state, NEAR_PEER_GONE);
 	near_peer_put(us->port, peer);
-	rig_until(us, NULL, 1);
-	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+	rig_until_event(us, NULL, 1, RIG_GONE, 0);
 	near_peer_put(us->port, us->event[0].peer);
 	ck_assert_ptr_null(near_peer_find(us->port, &them->addr));
 	ck_assert_int_eq(rig_send_when(us, rig_peer(us, them), 7, them), 0);

@@ -186,8 +186,7 @@ static const struct near_rndv *send_host(uint8_t *from, size_t len)
 	rig_fill(from, len, 8);
 	ck_assert_int_eq(rig_send_large(b.rig, rig_peer(b.rig, a.rig), 1, from,
 					len, from), 0);
-	rig_until(a.rig, b.rig, 1);
-	ck_assert_int_eq(a.rig->event[0].kind, RIG_RNDV);
+	rig_until_event(a.rig, b.rig, 1, RIG_RNDV, 0);
 	return &a.rig->event[0].msg.rndv;
 }
 
@@ -213,8 +212,7 @@ UNIT_ROUNDS(host_message_is_fetched, 0, 2)
 	side_until(1, true);
 	ck_assert_mem_eq(gpu.shadow + GPU_LEN, local, len);
 	near_recv_end(a.rig->port, op, 0);
-	rig_until(b.rig, a.rig, 1);
-	rig_ended(b.rig, 0, RIG_SENT, 0);
+	rig_until_event(b.rig, a.rig, 1, RIG_SENT, 0);
 	rig_ended(a.rig, 1, RIG_RECEIVED, 0);
 }
 

@@ -46,8 +46,7 @@ static void publish(enum near_kind kind, size_t len)
  */
 static void expect_disconnected(uint32_t events)
 {
-	rig_until(us, NULL, 2 + events + 1);
-	ck_assert_int_eq(us->event[2 + events].kind, RIG_GONE);
+	rig_until_event(us, NULL, 2 + events + 1, RIG_GONE, 0);
 	ck_assert_ptr_eq(us->event[2 + events].peer, us_to_bad);
 	ck_assert_int_eq(us->warnings, 1);
 	ck_assert_uint_eq(rig_rx_rings(us), 1);
@@ -275,8 +274,7 @@ UNIT_LOOP(resize_reply_with_invalid_size_disconnects, 0, 2)
 	ck_assert(bad_to_us->draining);
 	ck_assert_int_eq(bad->warnings, 1);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
-	rig_until(bad, NULL, 1);
-	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
+	rig_until_event(bad, NULL, 1, RIG_GONE, 0);
 	ck_assert_int_eq(rig_send(bad, bad_to_us, 3, big, 8), -ECONNRESET);
 }
 
@@ -338,15 +336,13 @@ UNIT_TEST(disconnected_peer_that_attaches_again_is_rejected)
 {
 	publish(15, 0);
 	expect_disconnected(0);
-	rig_until(bad, us, 1);
-	ck_assert_int_eq(bad->event[0].kind, RIG_GONE);
+	rig_until_event(bad, us, 1, RIG_GONE, 0);
 	near_peer_put(bad->port, bad->event[0].peer);
 	near_peer_put(bad->port, bad_to_us);
 	bad_to_us = rig_peer(bad, us);
 	ck_assert_int_eq(rig_send_large(bad, bad_to_us, 5, big, sizeof(big),
 					big), 0);
-	rig_until(bad, us, 2);
-	rig_ended(bad, 1, RIG_SENT, ECONNRESET);
+	rig_until_event(bad, us, 2, RIG_SENT, ECONNRESET);
 }
 
 /*
@@ -366,8 +362,7 @@ UNIT_TEST(ring_of_live_sender_with_wrong_nonce_is_kept)
 	rig_until(us, NULL, 3);
 	ck_assert_int_eq(rig_send(us, us->event[2].peer, 1, big, 8),
 			 -ECONNRESET);
-	rig_until(us, NULL, 4);
-	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
+	rig_until_event(us, NULL, 4, RIG_GONE, 0);
 	ck_assert_uint_eq(rig_rx_rings(us), 2);
 	ck_assert_uint_eq(us->port->segment->claim[odd_to_us->index].state,
 			  NEAR_CLAIM_REJECTED);

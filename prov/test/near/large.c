@@ -35,11 +35,9 @@ static void begin(size_t len, void *to)
 
 static void ends(size_t len)
 {
-	rig_until(b, a, 2);
-	rig_ended(b, 1, RIG_RECEIVED, 0);
+	rig_until_event(b, a, 2, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, len);
-	rig_until(a, b, 1);
-	rig_ended(a, 0, RIG_SENT, 0);
+	rig_until_event(a, b, 1, RIG_SENT, 0);
 	near_peer_put(b->port, b->event[0].peer);
 }
 
@@ -117,14 +115,12 @@ UNIT_LOOP(sending_port_reads_alone, 0, 2)
 	ck_assert_int_eq(rig_send_large(b, to, 9, big, LARGE, big), 0);
 	begin(LARGE, got);
 	ck_assert_int_eq(rx_op()->state, NEAR_RX_READ);
-	rig_until(b, NULL, 2);
-	rig_ended(b, 1, RIG_RECEIVED, 0);
+	rig_until_event(b, NULL, 2, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, LARGE);
 	rig_until(other, NULL, 1);
 	rig_take(other, 0, copy, LARGE);
 	rig_until(other, b, _i ? 2 : 3);
-	rig_until(b, other, 3);
-	rig_ended(b, 2, RIG_SENT, 0);
+	rig_until_event(b, other, 3, RIG_SENT, 0);
 	near_peer_put(b->port, b->event[0].peer);
 	near_peer_put(other->port, other->event[0].peer);
 	begin(LARGE, got);

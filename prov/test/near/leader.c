@@ -108,15 +108,13 @@ UNIT_LOOP(process_without_main_thread_communicates, 0, 2)
 	ck_assert_uint_eq(start_ticks, theirs.start);
 	ck_assert_int_eq(us->event[0].kind, RIG_MSG);
 	rig_take(us, 1, got, LEN);
-	rig_until(us, NULL, 3);
-	rig_ended(us, 2, RIG_RECEIVED, 0);
+	rig_until_event(us, NULL, 3, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, buf, LEN);
 	ck_assert_int_eq(rig_send(us, peer, 3, buf, 8), 0);
 	rig_poll_ms(us, 3 * NEAR_CHECK_MS);
 	ck_assert_uint_eq(us->count, 3);
 	ck_assert_int_eq(write(ends[1], "", 1), 1);
-	rig_until(us, NULL, 4);
-	ck_assert_int_eq(us->event[3].kind, RIG_GONE);
+	rig_until_event(us, NULL, 4, RIG_GONE, 0);
 	ck_assert_int_eq(duo_proc_start(child, &start_ticks), -ESRCH);
 	unit_join(child);
 }

@@ -346,6 +346,5 @@ UNIT_LOOP(failure_is_found_without_pidfds, 0, 2)
 	ck_assert_int_eq(duo_proc_check(addr.pid, addr.start), -ESRCH);
 	if (_i)
 		child[0] = 0;
-	rig_until(us, NULL, 1);
-	ck_assert_int_eq(us->event[0].kind, RIG_GONE);
+	rig_until_event(us, NULL, 1, RIG_GONE, 0);
 }

@@ -288,8 +288,7 @@ UNIT_ROUNDS(message_is_copied_by_sender, 0, 2)
 	ck_assert_mem_eq(gpu_at_a(AT_A), local, GPU_LEN);
 	ways(!_i, _i);
 	near_recv_end(a.rig->port, held, 0);
-	rig_until(b.rig, a.rig, 1);
-	rig_ended(b.rig, 0, RIG_SENT, 0);
+	rig_until_event(b.rig, a.rig, 1, RIG_SENT, 0);
 }
 
 /* a closes before b has read the request: b copies nothing. */

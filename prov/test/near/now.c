@@ -71,11 +71,9 @@ static void comes_later(const struct near_rndv *rndv, size_t len)
 	uint32_t sent = a->count, received = b->count;
 
 	later(rndv, len);
-	rig_until(b, a, received + 1);
-	rig_ended(b, received, RIG_RECEIVED, 0);
+	rig_until_event(b, a, received + 1, RIG_RECEIVED, 0);
 	ck_assert_mem_eq(got, big, len);
-	rig_until(a, b, sent + 1);
-	ck_assert_int_eq(a->event[sent].kind, RIG_SENT);
+	rig_until_event(a, b, sent + 1, RIG_SENT, 0);
 }
 
 UNIT_CASE("now", setup, rig_close_all);
@@ -271,7 +269,6 @@ UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 		near_peer_fail(b->port, from_a);
 		near_port_tick(b->port);
 	}
-	rig_until(b, NULL, events + 1);
-	rig_ended(b, events, RIG_RECEIVED, ECONNRESET);
+	rig_until_event(b, NULL, events + 1, RIG_RECEIVED, ECONNRESET);
 	ck_assert(near_list_empty(&b->port->receiving));
 }

@@ -88,8 +88,7 @@ UNIT_LOOP(messages_pass_with_large_pages, 0, 3)
 	}
 	b->count = 0;
 	rig_close(a);
-	rig_until(b, NULL, 1);
-	ck_assert_int_eq(b->event[0].kind, RIG_GONE);
+	rig_until_event(b, NULL, 1, RIG_GONE, 0);
 	ck_assert_uint_eq(rig_pages(b), 0);
 }
 

@@ -433,8 +433,7 @@ UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 	if (_i)
 		ck_assert(near_claim_reject(b->port, a_to_b->index));
 	near_peer_fail(b->port, b->event[0].peer);
-	rig_until(b, NULL, 2);
-	ck_assert_int_eq(b->event[1].kind, RIG_GONE);
+	rig_until_event(b, NULL, 2, RIG_GONE, 0);
 	near_peer_put(b->port, b->event[0].peer);
 	near_peer_put(b->port, b->event[1].peer);
 	c = rig_open(false);
@@ -445,8 +444,7 @@ UNIT_LOOP(ring_of_disconnected_peer_has_one_owner, 0, 2)
 	rig_until(b, NULL, 4);
 	ck_assert_uint_eq(b->event[2].msg.tag, 2);
 	ck_assert_uint_eq(b->event[3].msg.tag, 4);
-	rig_until(a, b, 1);
-	ck_assert_int_eq(a->event[0].kind, RIG_GONE);
+	rig_until_event(a, b, 1, RIG_GONE, 0);
 	ck_assert_int_eq(rig_send(c, c_to_b, 5, buf, 8), 0);
 	rig_until(b, NULL, 6);
 	ck_assert_int_eq(b->event[4].kind, RIG_MSG);

@@ -304,8 +304,7 @@ UNIT_TEST(killed_receiver_during_resize_is_reported)
 	ck_assert(peer->resize.posted);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -EAGAIN);
 	unit_kill(pid);
-	rig_until(a, NULL, 1);
-	ck_assert_int_eq(a->event[0].kind, RIG_GONE);
+	rig_until_event(a, NULL, 1, RIG_GONE, 0);
 	ck_assert_int_eq(rig_send(a, peer, 1, buf, 8), -ECONNRESET);
 }
 

@@ -297,6 +297,13 @@ void rig_ended(const struct rig *rig, uint32_t at, enum rig_kind kind, int err)
 	ck_assert_int_eq(rig->event[at].err, err);
 }
 
+void rig_until_event(struct rig *rig, struct rig *other, uint32_t count,
+		     enum rig_kind kind, int err)
+{
+	rig_until(rig, other, count);
+	rig_ended(rig, count - 1, kind, err);
+}
+
 uint32_t rig_sum(const void *buf, size_t len)
 {
 	const uint8_t *bytes = buf;

@@ -75,6 +75,9 @@ void rig_close(struct rig *rig);
 void rig_close_all(void);
 /* Polls rig, and "other" if not NULL, until rig has "count" events. */
 void rig_until(struct rig *rig, struct rig *other, uint32_t count);
+/* rig_until(); asserts kind and error of the last of these events. */
+void rig_until_event(struct rig *rig, struct rig *other, uint32_t count,
+		     enum rig_kind kind, int err);
 void rig_poll(struct rig *rig, int times);
 /* Returns the bytes allocated for a port's segment. */
 size_t rig_taken(const struct rig *rig);
