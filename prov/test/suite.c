@@ -158,6 +158,18 @@ void unit_reject_if(uint32_t call, int index, uint32_t value, uint32_t result)
 	unit_filter(code, ARRAY_SIZE(code));
 }
 
+rlim_t unit_limit(int resource, rlim_t soft)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	ck_assert_int_eq(getrlimit(resource, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+	ck_assert_int_eq(setrlimit(resource, &limit), 0);
+	return before;
+}
+
 void unit_check_space(void)
 {
 	void *space = mmap(NULL, (size_t)2 << 30, PROT_NONE, MAP_PRIVATE |

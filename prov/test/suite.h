@@ -9,6 +9,7 @@
 #include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))
@@ -113,6 +114,11 @@ void unit_reject(uint32_t call, uint32_t result);
  * is `value` (32 bits).
  */
 void unit_reject_if(uint32_t call, int index, uint32_t value, uint32_t result);
+/*
+ * Sets a soft limit of this process, but not above the hard limit. Returns the
+ * soft limit's earlier value.
+ */
+rlim_t unit_limit(int resource, rlim_t soft);
 /* Asserts that RLIMIT_AS prevents the allocation of 2 GiB of address space. */
 void unit_check_space(void);
 

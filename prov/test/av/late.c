@@ -7,7 +7,6 @@
  * the source, so that directed receives can match.
  */
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -95,16 +94,6 @@ UNIT_TEST(message_of_unknown_source_is_received)
 	expect_recv(&slot[0], "hello", FI_ADDR_NOTAVAIL);
 }
 
-/* Sets the soft limit of open files to the maximum, or to 0. */
-static void let_open(bool may)
-{
-	struct rlimit limit;
-
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	limit.rlim_cur = may ? limit.rlim_max : 0;
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-}
-
 /*
  * When the message arrives, this process cannot open files. So ofi_duo cannot
  * read the sender's record in the registry, and does not find the source. When
@@ -114,12 +103,12 @@ UNIT_TEST(record_unreadable_at_arrival_is_read_later)
 {
 	publish_late();
 	post_recv(&slot[0], peer, TAG);
-	let_open(false);
+	unit_limit(RLIMIT_NOFILE, 0);
 	near("late");
 	expect_nothing();
 	unit_pass(20000);
 	expect_nothing();
-	let_open(true);
+	unit_limit(RLIMIT_NOFILE, RLIM_INFINITY);
 	unit_pass(50000);
 	expect_recv(&slot[0], "late", peer);
 	ck_assert_uint_eq(fixture_ep()->group->pending, 0);
@@ -137,9 +126,9 @@ UNIT_TEST(record_unreadable_at_insert_is_read_later)
 	fake_shm_arrive(DUO_TAGGED, "unknown", TAG + 1, "who");
 	poll_cq(1);
 	ck_assert_uint_ne(fixture_ep()->map->scanned, 0);
-	let_open(false);
+	unit_limit(RLIMIT_NOFILE, 0);
 	peer = peer_insert(1);
-	let_open(true);
+	unit_limit(RLIMIT_NOFILE, RLIM_INFINITY);
 	post_recv(&slot[0], peer, TAG);
 	near("late");
 	expect_recv(&slot[0], "late", peer);

@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -250,19 +249,19 @@ UNIT_TEST(peer_without_region_uses_core)
 	ck_assert_ptr_nonnull(strstr(logged, "the core tcp carries"));
 }
 
-/* Limits this process to "left" more bytes of address space. */
-static void limit_space(size_t left)
+/*
+ * Limits this process to "left" more bytes of address space. Returns the
+ * earlier limit.
+ */
+static rlim_t limit_space(size_t left)
 {
-	struct rlimit limit;
 	size_t pages = 0;
 	FILE *statm = fopen("/proc/self/statm", "r");
 
 	ck_assert_ptr_nonnull(statm);
 	ck_assert_int_eq(fscanf(statm, "%zu", &pages), 1);
 	fclose(statm);
-	ck_assert_int_eq(getrlimit(RLIMIT_AS, &limit), 0);
-	limit.rlim_cur = pages * sysconf(_SC_PAGESIZE) + left;
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &limit), 0);
+	return unit_limit(RLIMIT_AS, pages * sysconf(_SC_PAGESIZE) + left);
 }
 
 /* shm reserves address space for the shared memory of all possible peers. */
@@ -284,17 +283,16 @@ UNIT_TEST(missing_address_space_uses_core)
  */
 UNIT_TEST(missing_space_for_routes_leaves_core_disabled)
 {
-	struct rlimit unlimited;
+	rlim_t unlimited;
 	struct fid_ep *ep;
 	int calls;
 
 	fixture_start(&plain);
 	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
 	calls = fake.path[FI_DUO_CORE].calls;
-	ck_assert_int_eq(getrlimit(RLIMIT_AS, &unlimited), 0);
-	limit_space((size_t) 4 << 20);
+	unlimited = limit_space((size_t) 4 << 20);
 	ck_assert_int_eq(fi_enable(ep), -FI_ENOMEM);
-	ck_assert_int_eq(setrlimit(RLIMIT_AS, &unlimited), 0);
+	unit_limit(RLIMIT_AS, unlimited);
 	ck_assert_int_eq(fake.path[FI_DUO_CORE].calls, calls);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);

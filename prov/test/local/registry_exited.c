@@ -10,7 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -163,9 +162,7 @@ static int spares;
 
 static void use_files(int left)
 {
-	const struct rlimit limit = { FILES, FILES };
-
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	unit_limit(RLIMIT_NOFILE, FILES);
 	while ((spare[spares] = dup(report[0])) >= 0)
 		spares++;
 	while (left--)

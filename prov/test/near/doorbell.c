@@ -8,7 +8,6 @@
 
 #include <poll.h>
 #include <stddef.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -201,20 +200,18 @@ UNIT_TEST(armed_port_gets_one_byte)
 UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
-	struct rlimit limit, none;
+	rlim_t limit;
 
 	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 1);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit) { 0, limit.rlim_max };
 	while (near_arm(us->port))
 		near_woken(us->port);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	limit = unit_limit(RLIMIT_NOFILE, 0);
 	ck_assert_int_eq(rig_send(other, to_us, 2, big, 8), 0);
 	/* if near_arm() permitted a sleep, both ports would sleep for ever */
 	if (_i == 2)
 		ck_assert_int_eq(near_arm(other->port), -EAGAIN);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert(!ready(0));
 	if (!_i)
 		ck_assert_int_eq(rig_send(other, to_us, 3, big, 8), 0);
@@ -295,17 +292,15 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 UNIT_TEST(close_without_free_descriptor_wakes_receiver)
 {
 	int lowest = dup(0);
-	struct rlimit limit, full;
+	rlim_t limit;
 
 	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 1);
 	sleep_now();
 	close(lowest);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	full = (struct rlimit) { (rlim_t)lowest, limit.rlim_max };
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &full), 0);
+	limit = unit_limit(RLIMIT_NOFILE, (rlim_t)lowest);
 	rig_close(other);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert(ready(1000));
 }
 

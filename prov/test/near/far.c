@@ -9,7 +9,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -107,8 +106,7 @@ static int start(enum place place, bool sleeper)
 	if (child < 0) {
 		child = 0;
 		close(fd[0]);
-		fprintf(stderr, "SKIP: near far (no pid namespace may be "
-			"made)\n");
+		rig_skip("far", "no pid namespace may be made");
 		return -1;
 	}
 	ck_assert_int_eq(read(fd[0], &theirs, sizeof(theirs)),

@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "near/link/fdx.h"
@@ -379,14 +378,11 @@ UNIT_TEST(flood_of_datagrams_is_handled)
 UNIT_TEST(missing_descriptor_warns)
 {
 	struct near_peer *peer = rig_peer(us, them);
-	struct rlimit limit, few;
+	rlim_t limit;
 	int fd[1024], n = 0;
 
 	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	few = limit;
-	few.rlim_cur = 512;
-	setrlimit(RLIMIT_NOFILE, &few);
+	limit = unit_limit(RLIMIT_NOFILE, 512);
 	while (n < 1024 && (fd[n] = dup(0)) >= 0)
 		n++;
 	rig_poll_ms(them, ENOUGH_MS / 10);
@@ -394,7 +390,7 @@ UNIT_TEST(missing_descriptor_warns)
 	ck_assert_ptr_null(near_peer_find(them->port, &us->addr));
 	while (n)
 		close(fd[--n]);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert_int_eq(rig_send_when(us, peer, 7, them), 0);
 }
 

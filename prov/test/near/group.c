@@ -162,8 +162,7 @@ UNIT_TEST(full_group_denies_pages)
 	int result = at_the_limit_of_group();
 
 	if (result == 77)
-		fprintf(stderr, "SKIP: near group (no memory control group "
-			"may be made)\n");
+		rig_skip("group", "no memory control group may be made");
 	else
 		ck_assert_int_eq(result, 0);
 }

@@ -8,7 +8,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -173,18 +172,15 @@ UNIT_LOOP(exhausted_limit_fails_until_raised, 0, SANITIZED ? 1 : 2)
 {
 	struct rig *a, *b;
 	struct near_peer *to_b = rig_pair(&a, &b, false);
-	struct rlimit limit, none = { 0 };
+	rlim_t limit = unit_limit(limits[_i].resource, 0);
 	int ret;
 
-	getrlimit(limits[_i].resource, &limit);
-	none.rlim_max = limit.rlim_max;
-	setrlimit(limits[_i].resource, &none);
 	if (limits[_i].resource == RLIMIT_AS)
 		unit_check_space();
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ret = open_again();
 	ck_assert(limits[_i].again ? ret == limits[_i].again : ret < 0);
-	setrlimit(limits[_i].resource, &limit);
+	unit_limit(limits[_i].resource, limit);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), 0);
 	rig_until(b, NULL, 1);
 }
@@ -201,7 +197,7 @@ static int lowest_free(void)
 UNIT_TEST(few_descriptors_reach_all_peers)
 {
 	struct rig *us = rig_open(false), *other[FEW];
-	struct rlimit limit;
+	rlim_t limit;
 	int i, watched = 0;
 
 	for (i = 0; i < FEW; i++) {
@@ -209,9 +205,8 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 		ck_assert_int_ge(near_wait_fd(other[i]->port), 0);
 		ck_assert_int_eq(near_arm(other[i]->port), 0);
 	}
-	getrlimit(RLIMIT_NOFILE, &limit);
-	limit.rlim_cur = (rlim_t)lowest_free() + 16 + FEW / 4;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	limit = (rlim_t)lowest_free() + 16 + FEW / 4;
+	unit_limit(RLIMIT_NOFILE, limit);
 	for (i = 0; i < FEW; i++) {
 		struct near_peer *peer = rig_peer(us, other[i]);
 		struct pollfd fd = {
@@ -225,7 +220,7 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 	}
 	ck_assert_int_gt(watched, 0);
 	ck_assert_int_lt(watched, FEW);
-	ck_assert_uint_le((rlim_t)lowest_free() + 16, limit.rlim_cur);
+	ck_assert_uint_le((rlim_t)lowest_free() + 16, limit);
 	ck_assert_int_eq(us->warnings, 0);
 	for (i = 0; i < FEW; i++) {
 		rig_until(other[i], NULL, 1);
@@ -236,10 +231,9 @@ UNIT_TEST(few_descriptors_reach_all_peers)
 /* Exceeding the limit would raise SIGXFSZ. */
 UNIT_TEST(file_size_limit_is_checked)
 {
-	struct rlimit limit = { 1 << 20, 1 << 20 };
 	struct near_table *table;
 
-	setrlimit(RLIMIT_FSIZE, &limit);
+	unit_limit(RLIMIT_FSIZE, 1 << 20);
 	ck_assert_int_eq(open_again(), -EFBIG);
 	ck_assert_int_eq(near_table_open(&table, true), -EFBIG);
 }
@@ -254,7 +248,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	int i;
 
 	if (!_i && mlockall(MCL_CURRENT | MCL_FUTURE)) {
-		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
+		rig_skip("locked", "mlockall() failed");
 		return;
 	}
 	us = rig_open(false);
@@ -275,7 +269,7 @@ UNIT_LOOP(locked_process_allocates_used_memory, 0, 2)
 	ck_assert_uint_eq(to_us->resize.count, 1);
 	rig_pages(us);
 	if (_i && mlockall(MCL_CURRENT | MCL_FUTURE))
-		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
+		rig_skip("locked", "mlockall() failed");
 	/*
 	 * mlockall() (_i is 1) may allocate all pages that precede the first
 	 * ring in the segment

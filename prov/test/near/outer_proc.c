@@ -90,8 +90,8 @@ UNIT_LOOP(outer_proc_yields_own_pid, 0, 2)
 	for (i = 0; i < 2; i++) {
 		len = read(fd[0], &itself[i], sizeof(itself[i]));
 		if (!i && !len) {
-			fprintf(stderr, "SKIP: near proc_of_outside (no pid "
-				"namespace may be made)\n");
+			rig_skip("proc_of_outside",
+				 "no pid namespace may be made");
 			return;
 		}
 		ck_assert_int_eq(len, sizeof(itself[i]));

@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -255,15 +254,11 @@ static void pause_ms(unsigned int ms)
 UNIT_TEST(late_monitoring_finds_failure)
 {
 	struct near_peer *peer = start_peer(NULL);
-	struct rlimit limit, none;
+	rlim_t limit = unit_limit(RLIMIT_NOFILE, 0);
 
-	ck_assert(!getrlimit(RLIMIT_NOFILE, &limit));
-	none = limit;
-	none.rlim_cur = 0;
-	ck_assert(!setrlimit(RLIMIT_NOFILE, &none));
 	near_peer_monitor(us->port, peer);
 	ck_assert(!near_peer_exists(peer));
-	ck_assert(!setrlimit(RLIMIT_NOFILE, &limit));
+	unit_limit(RLIMIT_NOFILE, limit);
 	rig_poll_while(us, !near_peer_exists(peer));
 	kill_child();
 	rig_until_gone(us, 1);

@@ -7,7 +7,6 @@
  * operations until the reply.
  */
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -143,19 +142,17 @@ UNIT_TEST(lost_request_is_repeated)
 /* A reply counts as lost if this process has no free descriptor. */
 UNIT_TEST(reply_without_free_descriptor_is_lost)
 {
-	struct rlimit limit, none;
+	rlim_t limit;
 	int i;
 
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, BOTH, 0, 8, 0), 0);
 	for (i = 0; i < 5000 && !gpu.share_calls; i++)
 		rig_poll_ms(b.rig, 1);
-	ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	none = (struct rlimit) { 0, limit.rlim_max };
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+	limit = unit_limit(RLIMIT_NOFILE, 0);
 	for (i = 0; i < 5000 && !a.rig->port->denied_fdx && !first()->failed;
 	     i++)
 		rig_poll_ms(a.rig, 1);
-	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert(a.rig->port->denied_fdx && !first()->failed);
 	first()->requested_ms -= NEAR_MAPPING_REQUEST_MS;
 	write_one();

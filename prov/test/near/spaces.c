@@ -70,11 +70,6 @@ static const struct space {
 static struct rig *us;
 static uint8_t big[LEN], got[LEN];
 
-static void skip(const char *test, const char *reason)
-{
-	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
-}
-
 /* Reads the other process's address. False: the process could not start. */
 static bool read_address(int fd, struct near_addr *addr)
 {
@@ -214,7 +209,7 @@ UNIT_LOOP(peers_of_namespaces_communicate, 0, SPACES)
 	near_listen(us->port, -1);
 	pid = start(spaces[_i].flags, &addr);
 	if (!pid) {
-		skip(spaces[_i].name, "no such namespace may be made");
+		rig_skip(spaces[_i].name, "no such namespace may be made");
 		return;
 	}
 	exchange(&spaces[_i], &addr);
@@ -236,7 +231,7 @@ static bool open_ordinary(void)
 	    (setgroups(0, NULL) ||
 	     setresgid(SOMEBODY, SOMEBODY, SOMEBODY) ||
 	     setresuid(SOMEBODY, SOMEBODY, SOMEBODY))) {
-		skip("ordinary_user", "no other user here");
+		rig_skip("ordinary_user", "no other user here");
 		return false;
 	}
 	/* by default, a process that has changed its uid is not dumpable */
@@ -255,14 +250,14 @@ static pid_t start_ordinary(const char *name, int flags, struct near_addr *addr)
 	if (flags & ~NO_CLONE && !(flags & CLONE_NEWUSER))
 		return 0;
 	if (flags & HIDDEN && !hide()) {
-		skip(name, "/proc may not be mounted");
+		rig_skip(name, "/proc may not be mounted");
 		return 0;
 	}
 	if (!open_ordinary())
 		return 0;
 	pid = start(flags, addr);
 	if (!pid)
-		skip(name, "an ordinary user makes none");
+		rig_skip(name, "an ordinary user makes none");
 	return pid;
 }
 
@@ -362,7 +357,7 @@ UNIT_LOOP(messages_pass_under_yama, 0, 2)
 
 	if (fd < 0 || read(fd, &before, 1) != 1 ||
 	    pwrite(fd, &scope, 1, 0) != 1) {
-		skip("ptrace_scope", "it cannot be set");
+		rig_skip("ptrace_scope", "it cannot be set");
 		return;
 	}
 	us = rig_open(false);
@@ -458,7 +453,7 @@ UNIT_TEST(reused_pid_is_not_read)
 	waitpid(pid, &status, 0);
 	ck_assert(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77) {
-		skip("pid_comes_again", "no pid namespace may be made");
+		rig_skip("pid_comes_again", "no pid namespace may be made");
 		return;
 	}
 	ck_assert_int_eq(WEXITSTATUS(status), 0);

@@ -3,7 +3,6 @@
 
 /* Reads and writes of device memory through the stage */
 
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -248,7 +247,7 @@ UNIT_TEST(target_without_descriptors)
 {
 	const int ended = gpu_rma(NEAR_WRITE, 0, 0, 8, 0);
 	const uint32_t first = ended ? 0 : 1;
-	struct rlimit limit, few;
+	rlim_t limit;
 
 	ck_assert_int_ge(ended, 0);
 	side_until(first, true);
@@ -258,12 +257,10 @@ UNIT_TEST(target_without_descriptors)
 	 */
 	ck_assert_int_eq(rig_send(b.rig, rig_peer(b.rig, a.rig), 1, local, 8),
 			 0);
-	getrlimit(RLIMIT_NOFILE, &limit);
-	few = (struct rlimit) { 0, limit.rlim_max };
-	setrlimit(RLIMIT_NOFILE, &few);
+	limit = unit_limit(RLIMIT_NOFILE, 0);
 	ck_assert_int_eq(gpu_rma(NEAR_WRITE, AT_B, 0, 8, 0), 0);
 	side_poll(20);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert_uint_eq(a.done, first + 1);
 	ck_assert_int_eq(a.err, EMFILE);
 	gpu_run(NEAR_WRITE, AT_B, 8, first + 2, true);

@@ -5,7 +5,6 @@
 
 #include <complex.h>
 #include <math.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -67,7 +66,7 @@ UNIT_TEST(locked_process_allocates_used_table)
 	uint64_t key;
 
 	if (mlockall(MCL_CURRENT | MCL_FUTURE)) {
-		fprintf(stderr, "SKIP: near locked (mlockall() failed)\n");
+		rig_skip("locked", "mlockall() failed");
 		return;
 	}
 	ck_assert_int_eq(near_table_open(&locked, true), 0);

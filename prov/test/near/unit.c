@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -158,6 +159,11 @@ int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
 			sched_yield();
 	}
 	return ret;
+}
+
+void rig_skip(const char *test, const char *reason)
+{
+	fprintf(stderr, "SKIP: near %s (%s)\n", test, reason);
 }
 
 unsigned int rig_files(void)

@@ -59,6 +59,8 @@ pid_t rig_child(void (*act)(struct rig *rig), bool no_cma,
 /* Sends 8 bytes. While the ring is full, polls rig and "other", if not NULL. */
 int rig_send_when(struct rig *rig, struct near_peer *peer, uint64_t tag,
 		  struct rig *other);
+/* Prints that a test of near is skipped, and why. */
+void rig_skip(const char *test, const char *reason);
 /* Returns the number of open file descriptors of this process. */
 unsigned int rig_files(void);
 /* Opens two ports; returns b as a peer of a. */

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,11 +41,7 @@ UNIT_TEST(region_pages_are_allocated)
  */
 UNIT_TEST(file_size_limit_returns_error)
 {
-	struct rlimit limit;
-
 	ck_assert_int_eq(duo_shm_check_space(), 0);
-	ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-	limit.rlim_cur = 1 << 20;
-	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	unit_limit(RLIMIT_FSIZE, 1 << 20);
 	ck_assert_int_eq(duo_shm_check_space(), -EFBIG);
 }
