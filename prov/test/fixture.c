@@ -129,12 +129,18 @@ static void fixture_close_fid(struct fid *fid)
 	ck_assert_int_eq(fid->ops->close(fid), 0);
 }
 
+void fixture_close_ep(void)
+{
+	fixture_close_fid(&fx.ep->fid);
+	fx.ep = NULL;
+}
+
 void fixture_close(void)
 {
 	int path;
 
 	if (fx.ep)
-		fixture_close_fid(&fx.ep->fid);
+		fixture_close_ep();
 	if (fx.cntr)
 		fixture_close_fid(&fx.cntr->fid);
 	if (fx.tx_cq)
@@ -239,6 +245,11 @@ fi_addr_t peer_insert(uint64_t core_addr)
 	ck_assert_int_eq(fi_av_insert(fx.av, &core_addr, 1, &addr, 0, NULL),
 			 1);
 	return addr;
+}
+
+ssize_t send_x(struct fid_ep *ep, fi_addr_t to, void *context)
+{
+	return fi_tsend(ep, "x", 1, NULL, to, TAG, context);
 }
 
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag)

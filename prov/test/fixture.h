@@ -79,6 +79,11 @@ struct fid_ep *fixture_another(const struct fixture_attr *attr,
 		open(&attr_);						\
 	}								\
 	struct fixture_attr
+/* Sets an option of an endpoint; returns the result of fi_setopt(). */
+#define ep_set(ep, name, value)						\
+	fi_setopt(&(ep)->fid, FI_OPT_ENDPOINT, name, &(value), sizeof(value))
+/* Closes fx.ep alone. */
+void fixture_close_ep(void);
 /* Closes all objects and asserts that none stays open. */
 void fixture_close(void);
 /* fixture_start() with default attributes; a setup for UNIT_CASE(). */
@@ -125,6 +130,9 @@ static inline void far(const char *text)
 {
 	arrive(FI_DUO_CORE, DUO_TAGGED, text);
 }
+
+/* Sends "x" with TAG; returns the result of fi_tsend(). */
+ssize_t send_x(struct fid_ep *ep, fi_addr_t to, void *context);
 
 /* Calls fi_trecv for a whole slot; returns the result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);

@@ -10,9 +10,7 @@ static void multi_peers(void)
 	size_t min = MIN_LEFT;
 
 	pair_insert();
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 }
 
 void multi_open(const struct fixture_attr *attr)

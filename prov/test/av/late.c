@@ -33,16 +33,14 @@ UNIT_TEST(sends_after_a_core_send_use_core)
 	int context;
 
 	peer = peer_insert(1);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, peer, &context), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	local_name = peer_publish(1);
 	post_recv(&slot[0], peer, TAG);
 	near("late");
 	expect_recv(&slot[0], "late", peer);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, peer, &context), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 2);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 0);
 }
@@ -59,8 +57,7 @@ UNIT_TEST(sends_to_peer_that_uses_core_use_shm)
 	peer = peer_insert(1);
 	for (i = 0; i < 2; i++) {
 		post_recv(&slot[i], i ? peer : FI_ADDR_UNSPEC, TAG);
-		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG,
-					  &context), 0);
+		ck_assert_int_eq(send_x(fx.ep, peer, &context), 0);
 		expect_entry(&context, FI_ADDR_NOTAVAIL);
 	}
 	fake_core_arrive(DUO_TAGGED, peer, TAG, "1");
@@ -81,8 +78,7 @@ UNIT_TEST(first_send_to_late_peer_uses_shm)
 	int context;
 
 	publish_late();
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, peer, &context), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 
@@ -144,8 +140,7 @@ UNIT_TEST(reinserted_peer_keeps_unresolved_message)
 	near("1");
 	poll_cq(1);
 	ck_assert_int_eq(fi_av_remove(fx.av, &peer, 1, 0), 0);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, peer, TAG, NULL),
-			 -FI_EINVAL);
+	ck_assert_int_eq(send_x(fx.ep, peer, NULL), -FI_EINVAL);
 	ck_assert_int_eq(try_recv(&slot[1], peer, TAG), -FI_EINVAL);
 	again = peer_insert(1);
 	ck_assert_int_eq(fake.shm.inserted, 1);

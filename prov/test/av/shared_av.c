@@ -44,9 +44,8 @@ static int try_open(int i)
 	fi_freeinfo(info);
 	if (ret)
 		return ret;
-	ck_assert_int_eq(fi_setopt(&ep[i]->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
-				   sizeof(permitted)), 0);
+	ck_assert_int_eq(ep_set(ep[i], FI_OPT_SHARED_MEMORY_PERMITTED,
+				permitted), 0);
 	ret = fi_ep_bind(ep[i], &fx.av->fid, 0);
 	if (!ret)
 		ret = fi_ep_bind(ep[i], &fx.cq->fid, FI_TRANSMIT | FI_RECV);
@@ -70,8 +69,7 @@ static void expect_send(int i, fi_addr_t addr, uint64_t peer)
 	fi_addr_t to;
 	char context;
 
-	ck_assert_int_eq(fi_tsend(ep[i], "x", 1, NULL, addr, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(ep[i], addr, &context), 0);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 	to = fake.tx[FI_DUO_CORE].dest;
 	ck_assert_uint_lt(to, FAKE_PEERS);
@@ -145,8 +143,7 @@ UNIT_TEST(removed_fi_addr_is_invalid_everywhere)
 	stays = peer_insert(6);
 	ck_assert_int_eq(fi_av_remove(fx.av, &gone, 1, 0), 0);
 	for (i = 0; i < 2; i++)
-		ck_assert_int_eq(fi_tsend(ep[i], "x", 1, NULL, gone, TAG, NULL),
-				 -FI_EINVAL);
+		ck_assert_int_eq(send_x(ep[i], gone, NULL), -FI_EINVAL);
 	ck_assert_int_eq(fi_av_remove(fx.av, &gone, 1, 0), -FI_EINVAL);
 	expect_works(1, stays, 6);
 	ck_assert_uint_eq(peer_insert(8), gone);
@@ -165,8 +162,7 @@ UNIT_TEST(rejected_address_is_in_no_endpoint)
 	ck_assert_uint_eq(addr[1], FI_ADDR_NOTAVAIL);
 	expect_works(0, addr[0], 5);
 	expect_works(1, addr[0], 5);
-	ck_assert_int_eq(fi_tsend(ep[1], "x", 1, NULL, addr[0] + 1, TAG, NULL),
-			 -FI_EINVAL);
+	ck_assert_int_eq(send_x(ep[1], addr[0] + 1, NULL), -FI_EINVAL);
 }
 
 UNIT_TEST(insert_without_results_succeeds)

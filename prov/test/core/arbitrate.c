@@ -72,11 +72,9 @@ UNIT_TEST(canceled_entry_behind_others_is_found)
 
 	post_on_core(1);
 	for (i = 0; i < ARRAY_SIZE(contexts); i++)
-		ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG,
-					  &contexts[i]), 0);
+		ck_assert_int_eq(send_x(fx.ep, remote, &contexts[i]), 0);
 	fake_core_error(&slot[3], FI_EIO);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG,
-				  &slot[2]), 0);
+	ck_assert_int_eq(send_x(fx.ep, remote, &slot[2]), 0);
 	near("near");
 	poll_cq(1);
 	ck_assert_uint_eq(fake_core_posted(), 0);

@@ -53,8 +53,7 @@ UNIT_TEST(receive_is_posted_before_sleep)
 UNIT_TEST(closed_endpoint_posts_nothing)
 {
 	post_recv(&slot[0], remote, TAG);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	expect_nothing();
 	expect_posts(0);
 }

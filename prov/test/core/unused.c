@@ -43,8 +43,7 @@ UNIT_TEST(local_messages_leave_core_unused)
 	near("near");
 	expect_recv(&slot[0], "near", local);
 	expect_unused();
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	ck_assert_int_eq(fake.core.polls, 0);
 }
 

@@ -37,9 +37,7 @@ static void post_buffer(int i)
 	};
 	size_t min = 8;
 
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg,
 				    FI_MULTI_RECV | FI_COMPLETION), 0);
 }

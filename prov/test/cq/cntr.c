@@ -97,8 +97,7 @@ UNIT_TEST(second_counter_after_enable_fails)
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_RECV), -FI_EINVAL);
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), 0);
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, FI_SEND), -FI_EINVAL);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 	fixture_close();
 }
@@ -114,7 +113,7 @@ UNIT_LOOP(sends_are_counted, 0, 2)
 
 	pair_open(&attr);
 	dest = _i ? remote : local;
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, dest, TAG, NULL), 0);
+	ck_assert_int_eq(send_x(fx.ep, dest, NULL), 0);
 	ck_assert_int_eq(fi_inject(fx.ep, "x", 1, dest), 0);
 	expect_count(2, 0);
 	ck_assert_int_eq(fake.tx[_i ? FI_DUO_CORE : FI_DUO_LOCAL].count, 2);
@@ -174,7 +173,7 @@ UNIT_LOOP(counter_replaces_cq_of_one_direction, 0, 2)
 	ck_assert_int_eq(fi_ep_bind(ep, &cntr->fid, counted), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_nonnull(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, local, TAG, &slot[0]), 0);
+	ck_assert_int_eq(send_x(ep, local, &slot[0]), 0);
 	ck_assert_uint_eq(fi_cntr_read(cntr), counted == FI_SEND);
 	if (counted == FI_RECV)
 		expect_entry(&slot[0], FI_ADDR_NOTAVAIL);
@@ -212,8 +211,8 @@ UNIT_TEST(reads_without_cq_make_progress)
 
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG, NULL), 0);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, NULL), 0);
+	ck_assert_int_eq(send_x(fx.ep, local, NULL), 0);
+	ck_assert_int_eq(send_x(fx.ep, remote, NULL), 0);
 	expect_count(2, 0);
 	/*
 	 * fi_cntr_wait() posts the receive before the thread sleeps, unless the
@@ -289,8 +288,7 @@ UNIT_TEST(counting_continues_from_set_value)
 	post_recv(&slot[0], local, TAG);
 	near("x");
 	expect_count(9, 0);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	expect_count(9, 0);
 }
 
@@ -342,8 +340,7 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
 	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
 	if (_i == FI_DUO_LOCAL) {
-		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-		fx.ep = NULL;
+		fixture_close_ep();
 	}
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }

@@ -118,9 +118,7 @@ static void *setter_run(void *arg)
 	size_t min = 64;
 
 	atomic_store(&caller_tid, syscall(SYS_gettid));
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 	return NULL;
 }
 

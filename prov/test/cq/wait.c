@@ -92,15 +92,13 @@ static void any_message(void)
 static void sent_locally(void)
 {
 	fall_asleep();
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, local, TAG,
-				  &slot[0]), 0);
+	ck_assert_int_eq(send_x(fx.ep, local, &slot[0]), 0);
 }
 
 static void sent_far(void)
 {
 	fall_asleep();
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, remote, TAG, &slot[0]),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, remote, &slot[0]), 0);
 }
 
 static void (*const wakers[])(void) = {

@@ -166,9 +166,8 @@ UNIT_TEST(endpoint_without_shm_does_not_yield)
 
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
 	fx.ep = fixture_another(&attr, FI_TRANSMIT | FI_RECV);
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
-				   sizeof(permitted)), 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_SHARED_MEMORY_PERMITTED,
+				permitted), 0);
 	ck_assert_int_eq(fi_enable(fx.ep), 0);
 	poll_cq(4 * POLLS);
 	ck_assert_int_eq(yields, 0);

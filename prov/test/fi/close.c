@@ -13,8 +13,7 @@ static struct slot slot[4];
 
 static void close_ep(void)
 {
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 }
 
 UNIT_CASE("close", pair_setup, fixture_close);

@@ -41,7 +41,7 @@ static void send_one(fi_addr_t to)
 {
 	char context;
 
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, to, TAG, &context), 0);
+	ck_assert_int_eq(send_x(fx.ep, to, &context), 0);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 }
 
@@ -384,18 +384,16 @@ UNIT_TEST(ordered_blocks_use_core)
 
 	fixture_start(&plain);
 	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
-	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
-				   &order, sizeof(order)), 0);
-	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_SHARED_MEMORY_PERMITTED, &order,
-				   sizeof(order)), 0);
+	ck_assert_int_eq(ep_set(ep,
+				FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
+				order), 0);
+	ck_assert_int_eq(ep_set(ep, FI_OPT_SHARED_MEMORY_PERMITTED, order), 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
-				   &order, sizeof(order)), -FI_EOPBADSTATE);
+	ck_assert_int_eq(ep_set(fx.ep,
+				FI_OPT_EFA_WRITE_IN_ORDER_ALIGNED_128_BYTES,
+				order), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }
 
@@ -408,15 +406,13 @@ UNIT_TEST(forbidden_shm_uses_core)
 
 	fixture_start(&plain);
 	ep = fixture_another(&plain, FI_TRANSMIT | FI_RECV);
-	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
-				   1), 0);
+	ck_assert_int_eq(ep_set(ep, FI_OPT_SHARED_MEMORY_PERMITTED, permitted),
+			 0);
 	ck_assert_int_eq(fi_enable(ep), 0);
 	ck_assert_ptr_null(duo_ep_of(ep)->path_ep[FI_DUO_LOCAL]);
 	permitted = true;
-	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
-				   1), -FI_EOPBADSTATE);
+	ck_assert_int_eq(ep_set(ep, FI_OPT_SHARED_MEMORY_PERMITTED, permitted),
+			 -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_getopt(&ep->fid, FI_OPT_ENDPOINT,
 				   FI_OPT_SHARED_MEMORY_PERMITTED, &permitted,
 				   &len), 0);
@@ -424,9 +420,9 @@ UNIT_TEST(forbidden_shm_uses_core)
 	/* the fixture's endpoint, on the same AV, still uses shm */
 	peer_publish(1);
 	addr = peer_insert(1);
-	ck_assert_int_eq(fi_tsend(ep, "x", 1, NULL, addr, TAG, NULL), 0);
+	ck_assert_int_eq(send_x(ep, addr, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, NULL), 0);
+	ck_assert_int_eq(send_x(fx.ep, addr, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 	ck_assert_int_eq(fi_close(&ep->fid), 0);
 }

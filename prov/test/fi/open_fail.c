@@ -43,8 +43,7 @@ static void expect_core_alone(int n)
 	ck_assert_int_eq(unit_dir_count(), 0);
 	peer_publish(1);
 	addr = peer_insert(1);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, addr, &context), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 	expect_entry(&context, FI_ADDR_NOTAVAIL);
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);

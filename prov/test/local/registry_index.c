@@ -173,8 +173,7 @@ UNIT_TEST(record_after_insert_is_found_by_send)
 	insert_many(1);
 	addr = peer_insert(100);
 	peer_publish(100);
-	ck_assert_int_eq(fi_tsend(fx.ep, "x", 1, NULL, addr, TAG, &context),
-			 0);
+	ck_assert_int_eq(send_x(fx.ep, addr, &context), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_LOCAL].count, 1);
 }
 

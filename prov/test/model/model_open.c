@@ -62,9 +62,7 @@ static void model_open_min(struct fid_ep *ep)
 {
 	size_t min = MODEL_MIN_MULTI;
 
-	ck_assert_int_eq(fi_setopt(&ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 }
 
 static void model_open_first(void)
@@ -148,8 +146,7 @@ void model_close(void)
 	struct model_ep *ep = &model.ep[1];
 
 	if (ep->ep && model_one_in(2)) {
-		ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-		fx.ep = NULL;
+		fixture_close_ep();
 	}
 	if (ep->ep)
 		ck_assert_int_eq(fi_close(&ep->ep->fid), 0);

@@ -210,8 +210,8 @@ static void model_removed(int ep, enum model_source source)
 	struct model_peer *peer = &model.peer[source];
 
 	peer->inserted[ep] = false;
-	ck_assert_int_eq(fi_tsend(model.ep[ep].ep, "x", 1, NULL,
-				  peer->addr[ep], TAG, NULL), -FI_EINVAL);
+	ck_assert_int_eq(send_x(model.ep[ep].ep, peer->addr[ep], NULL),
+			 -FI_EINVAL);
 }
 
 void model_remove(void)

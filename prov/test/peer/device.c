@@ -393,9 +393,7 @@ UNIT_TEST(entry_is_reused_for_host_memory)
 
 static int permit_cuda(bool permitted)
 {
-	return fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-			 FI_OPT_CUDA_API_PERMITTED, &permitted,
-			 sizeof(permitted));
+	return ep_set(fx.ep, FI_OPT_CUDA_API_PERMITTED, permitted);
 }
 
 static void plain_setup(void)

@@ -424,8 +424,7 @@ UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 UNIT_LOOP(endpoint_closes_during_fetch, 0, 2 * 6)
 {
 	begin_fetch(_i % 2, _i / 2);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	ck_assert_int_eq(fake.device.under_way, 0);
 }
 

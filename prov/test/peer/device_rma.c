@@ -462,8 +462,7 @@ UNIT_TEST(statistics_have_each_way)
 	ck_assert_int_eq(pipe(end), 0);
 	duo_params.stats = 1;
 	dup2(end[1], STDERR_FILENO);
-	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = NULL;
+	fixture_close_ep();
 	dup2(saved, STDERR_FILENO);
 	duo_params.stats = 0;
 	ck_assert_int_gt(read(end[0], text, sizeof(text) - 1), 0);

@@ -42,9 +42,7 @@ UNIT_TEST(gone_peer_is_freed_while_another_fails)
 	struct near_peer *us[2];
 	size_t min = 8;
 
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 	post_recv(&slot, peer, TAG);
 	rig_send("first");
 	both_entry(&slot);

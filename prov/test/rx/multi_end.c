@@ -192,9 +192,7 @@ UNIT_TEST(minimum_releases_buffer)
 			 -FI_EINVAL);
 	/* minimum 0: the buffer is filled to its last byte */
 	min = 0;
-	ck_assert_int_eq(fi_setopt(&fx.ep->fid, FI_OPT_ENDPOINT,
-				   FI_OPT_MIN_MULTI_RECV, &min, sizeof(min)),
-			 0);
+	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 	multi_post(&multi[0], 4);
 	multi_near("123");
 	multi_near("4");

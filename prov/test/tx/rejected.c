@@ -15,18 +15,13 @@
 static fi_addr_t addr;
 static int context;
 
-static ssize_t try_send(fi_addr_t to)
-{
-	return fi_tsend(fx.ep, "x", 1, NULL, to, TAG, &context);
-}
-
 static atomic_int sender_tid;
 static ssize_t sender_ret;
 
 static void *sender_run(void *arg)
 {
 	atomic_store(&sender_tid, syscall(SYS_gettid));
-	sender_ret = try_send(addr);
+	sender_ret = send_x(fx.ep, addr, &context);
 	return NULL;
 }
 
