@@ -265,10 +265,9 @@ void post_multi(void *context, void *buf, size_t len, void *desc,
 	ck_assert_int_eq(fi_recvmsg(fx.ep, &msg, FI_MULTI_RECV), 0);
 }
 
-enum fi_duo_path path_of(enum fi_duo_reason *reason)
+struct fi_cq_err_entry until_reset(void *context)
 {
-	enum fi_duo_path path;
-
-	ck_assert_int_eq(ops_of(fx.ep)->path(fx.ep, peer, &path, reason), 0);
-	return path;
+	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
+		;
+	return expect_error(context, FI_ECONNRESET);
 }

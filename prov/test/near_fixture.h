@@ -85,6 +85,7 @@ void post_multi(void *context, void *buf, size_t len, void *desc,
 /* Polls both sides until fx.cq has an entry; checks its context; returns it. */
 struct fi_cq_tagged_entry both_entry(void *context);
 struct fi_cq_err_entry both_error(void *context, int err);
-enum fi_duo_path path_of(enum fi_duo_reason *reason);
+/* Reads fx.cq until it has an error: that the peer of `context` has failed. */
+struct fi_cq_err_entry until_reset(void *context);
 
 #endif /* NEAR_FIXTURE_H */

@@ -264,9 +264,7 @@ UNIT_LOOP(peer_fails, 0, 4)
 		fetch_now();
 	poll_both(_i);
 	port_close();
-	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
-		;
-	expect_error(&context, FI_ECONNRESET);
+	until_reset(&context);
 	ck_assert_int_eq(fake.device.under_way, 0);
 	ck_assert_uint_eq(fixture_ep()->tx.pending, 0);
 }
@@ -283,8 +281,6 @@ UNIT_TEST(cooperative_copy_disconnects)
 	slot->coop.addr = (uintptr_t) got;
 	slot->coop.round = 1;
 	near_control_send(rig.port, rig.us, slot, NEAR_KIND_COOP, 0);
-	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
-		;
-	expect_error(&context, FI_ECONNRESET);
+	until_reset(&context);
 	ck_assert_int_eq(fake.device.copies, 0);
 }

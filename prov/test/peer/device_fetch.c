@@ -410,9 +410,7 @@ UNIT_LOOP(peer_fails_during_fetch, 0, 2 * 6)
 {
 	begin_fetch(_i % 2, _i / 2);
 	port_close();
-	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
-		;
-	expect_error(&context, FI_ECONNRESET);
+	until_reset(&context);
 	ck_assert_int_eq(fake.device.under_way, 0);
 	memset(fake.device.shadow, 6, LEN);
 	poll_cq(100);

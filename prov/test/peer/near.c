@@ -259,9 +259,7 @@ UNIT_LOOP(remainder_without_memory_fails, 0, 2)
 
 UNIT_TEST(sends)
 {
-	enum fi_duo_reason reason;
-
-	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	ck_assert_int_eq(fi_tsenddata(fx.ep, "data", 4, NULL, 77, peer, TAG,
 				      &slot), 0);
 	ck_assert_uint_eq(both_entry(&slot).flags, FI_SEND | FI_TAGGED);
@@ -378,19 +376,17 @@ UNIT_CASE("found", near_setup_alone, near_teardown);
  */
 UNIT_TEST(record_of_closed_port_means_failed_peer)
 {
-	enum fi_duo_reason reason;
 	struct near_addr addr;
 
 	near_address(rig.port, &addr);
 	addr.nonce++;
 	rig_publish(DUO_TRANSPORT_NEAR, &addr);
 	peer = peer_insert(PEER);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL),
 			 -FI_EAGAIN);
 	poll_cq(2);
-	path_of(&reason);
-	ck_assert_int_eq(reason, FI_DUO_EXITED);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_EXITED);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL),
 			 -FI_ECONNRESET);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
@@ -399,13 +395,11 @@ UNIT_TEST(record_of_closed_port_means_failed_peer)
 UNIT_TEST(peer_with_shm_uses_core)
 {
 	static const struct near_addr none;
-	enum fi_duo_reason reason;
 
 	rig_publish(DUO_TRANSPORT_SHM, &none);
 	peer = peer_insert(PEER);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
-	ck_assert_int_eq(reason, FI_DUO_TRANSPORT_MISMATCH);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_TRANSPORT_MISMATCH);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
@@ -474,17 +468,15 @@ UNIT_CASE("no ring", near_setup_onesided, near_teardown);
 UNIT_TEST(write_without_ring_uses_core)
 {
 	struct near_segment *region = rig.port->segment;
-	enum fi_duo_reason reason;
 	static char buf[8];
 	uint32_t i;
 
 	for (i = 0; i < NEAR_SENDERS; i++)
 		region->claim[i].state = NEAR_CLAIM_TAKEN;
-	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1),
 			 -FI_EAGAIN);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
-	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fi_inject_write(fx.ep, buf, 8, peer, 0, 1), 0);
 	ck_assert_uint_eq(stats_now().rma_ops[FI_DUO_CORE], 1);
 }

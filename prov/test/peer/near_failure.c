@@ -26,16 +26,6 @@ static void setup(void)
 	ck_assert_uint_ne(peer, 0);
 }
 
-/*
- * Reads fx.cq until it has an error. near checks every 100 ms whether peers
- * have failed.
- */
-static void until_error(void)
-{
-	while (fi_cq_read(fx.cq, NULL, 0) == -FI_EAGAIN)
-		;
-}
-
 /* Receives a first message from the peer. */
 static void recv_first(void)
 {
@@ -46,7 +36,7 @@ static void recv_first(void)
 
 static void expect_reset(void *context)
 {
-	struct fi_cq_err_entry entry = expect_error(context, FI_ECONNRESET);
+	struct fi_cq_err_entry entry = until_reset(context);
 
 #if FI_MAJOR_VERSION >= 2
 	ck_assert_uint_eq(entry.src_addr, peer);
@@ -62,19 +52,16 @@ UNIT_CASE("peer", setup, near_teardown);
  */
 UNIT_TEST(failed_peer_ends_operations)
 {
-	enum fi_duo_reason reason;
-
 	recv_first();
 	rig_send_large(NEAR_TAGGED);	/* stays pending until the peer fails */
 	poll_cq(2);
 	post_recv(&slot, peer, TAG + 1);
 	ck_assert_int_eq(fi_send(fx.ep, large, LARGE, NULL, peer, large), 0);
 	rig_end();
-	until_error();
 	expect_reset(large);
 	expect_reset(&slot);
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].unexp_count, 0);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_UNDECIDED);
 	ck_assert_int_eq(fi_send(fx.ep, "x", 1, NULL, peer, NULL), 0);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
@@ -98,7 +85,6 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 		poll_cq(2 * LAZY_POLLS);
 	ck_assert_uint_eq(fake_core_posted(), lazy ? 0 : 3);
 	rig_end();
-	until_error();
 	expect_reset(&slot);
 	expect_reset(&other);
 	poll_cq(2 * LAZY_POLLS);
@@ -145,8 +131,7 @@ UNIT_TEST(error_of_matched_receive_has_data)
 	poll_cq(2);
 	post_recv(&slot, peer, TAG);
 	rig_end();
-	until_error();
-	entry = expect_error(&slot, FI_ECONNRESET);
+	entry = until_reset(&slot);
 	ck_assert(entry.flags & FI_REMOTE_CQ_DATA);
 	ck_assert_uint_eq(entry.data, msg.data);
 }
@@ -163,8 +148,7 @@ UNIT_TEST(failed_peer_releases_multi_receive)
 	post_multi(&slot, buf, sizeof(buf), NULL, peer);
 	poll_cq(2 * LAZY_POLLS);
 	rig_end();
-	until_error();
-	expect_error(&slot, FI_ECONNRESET);
+	until_reset(&slot);
 	ck_assert(TAILQ_EMPTY(&fixture_ep()->multi.buffers));
 }
 
@@ -248,15 +232,12 @@ UNIT_CASE("exiting peer", setup_exit, near_teardown);
  */
 UNIT_LOOP(address_of_failed_peer_stays_failed, 0, 2)
 {
-	enum fi_duo_reason reason;
-
 	rig_exits();
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
 	if (_i)
 		duo_registry_withdraw(&rig.pub);
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
-	path_of(&reason);
-	ck_assert_int_eq(reason, FI_DUO_EXITED);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_EXITED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 }
 
@@ -270,7 +251,6 @@ UNIT_TEST(receive_after_failure_ends)
 	rig_exits();
 	ck_assert_int_eq(inject(), -FI_ECONNRESET);
 	post_recv(&slot, peer, TAG);
-	until_error();
 	expect_reset(&slot);
 	ck_assert_uint_eq(fake_core_posted(), 0);
 }
@@ -368,7 +348,6 @@ UNIT_TEST(message_before_failure_gets_source)
 	poll_cq(1);
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].unexp_count, 1);
 	fi_tinject(fx.ep, "x", 1, peer, TAG);	/* detects the failure */
-	until_error();
 	expect_reset(&slot);
 	unit_pass(1000000);
 	poll_cq(1);
@@ -385,7 +364,6 @@ UNIT_TEST(failed_peer_leaves_core_unused)
 	post_recv(&slot, peer, TAG);
 	ck_assert_int_eq(fake.core.polls, 0);
 	rig_end();
-	until_error();
 	expect_reset(&slot);
 	unit_pass(1000000);
 	poll_cq(2 * LAZY_POLLS);

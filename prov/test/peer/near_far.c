@@ -65,15 +65,12 @@ UNIT_CASE("far", near_setup_alone, near_teardown);
 
 UNIT_TEST(polling_peer_gets_messages)
 {
-	enum fi_duo_reason reason;
-
 	fixture_ep()->near->port->timeout_ms = 0;	/* no timeout */
 	connect_far(true);
 	ck_assert_int_eq(sockets(), 2);
 	send_when(true);
 	both_entry(&slot);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
-	ck_assert_int_eq(reason, FI_DUO_OK);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	ck_assert_uint_eq(stats_now().path[FI_DUO_LOCAL].tx_msgs, 1);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 0);
 	post_recv(&slot, peer, TAG);
@@ -88,30 +85,25 @@ UNIT_TEST(polling_peer_gets_messages)
 UNIT_TEST(silent_peer_uses_core_after_timeout)
 {
 	uint64_t begin = duo_now_ms();
-	enum fi_duo_reason reason;
 
 	ck_assert_uint_eq(fixture_ep()->near->port->timeout_ms, 2000);
 	fixture_ep()->near->port->timeout_ms = TIMEOUT_MS;
 	connect_far(true);
 	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot),
 			 -FI_EAGAIN);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_LOCAL);
+	expect_path(fx.ep, peer, FI_DUO_LOCAL, FI_DUO_OK);
 	send_when(false);
 	/* 20 ms less, because near's clock may differ by 20 ms */
 	ck_assert_uint_ge(duo_now_ms() - begin, TIMEOUT_MS - 20);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
-	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
 UNIT_TEST(peer_without_socket_uses_core)
 {
-	enum fi_duo_reason reason;
-
 	connect_far(false);
 	ck_assert_int_eq(fi_tsend(fx.ep, "far", 3, NULL, peer, TAG, &slot), 0);
-	ck_assert_int_eq(path_of(&reason), FI_DUO_CORE);
-	ck_assert_int_eq(reason, FI_DUO_NOT_MAPPED);
+	expect_path(fx.ep, peer, FI_DUO_CORE, FI_DUO_NOT_MAPPED);
 	ck_assert_int_eq(fake.tx[FI_DUO_CORE].count, 1);
 }
 
