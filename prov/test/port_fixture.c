@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_rma.h>
+
 #include "port_fixture.h"
 
 static struct near_table *table;
@@ -165,6 +168,25 @@ void port_teardown(void)
 		near_table_close(table);
 }
 
+void write_ours(size_t len)
+{
+	ck_assert_int_eq(fi_write(fx.ep, ours, len, NULL, peer, START, KEY,
+				  &context), 0);
+}
+
+void fetch_add(const uint64_t *operands, size_t count, uint64_t *was)
+{
+	ck_assert_int_eq(fi_fetch_atomic(fx.ep, operands, count, NULL, was,
+					 NULL, peer, START, KEY, FI_UINT64,
+					 FI_SUM, &context), 0);
+}
+
+void add(const uint64_t *operand)
+{
+	ck_assert_int_eq(fi_atomic(fx.ep, operand, 1, NULL, peer, START, KEY,
+				   FI_UINT64, FI_SUM, &context), 0);
+}
+
 struct fi_cq_tagged_entry ended(uint64_t flags)
 {
 	struct fi_cq_tagged_entry entry = both_entry(&context);
@@ -185,16 +207,32 @@ void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	ck_assert_uint_eq(fake.core.onesided_count, core_ops);
 }
 
-void port_region_open(uint64_t access)
+struct fid_mr *host_region(void *buf, size_t len, uint64_t access,
+			   uint64_t key)
+{
+	struct fid_mr *region;
+
+	ck_assert_int_eq(fi_mr_reg(fx.domain, buf, len, access, 0, key, 0,
+				   &region, NULL), 0);
+	return region;
+}
+
+struct fid_mr *device_region(uint64_t access, uint64_t key, uint64_t flags)
 {
 	const struct iovec iov = { fake.device.base, LARGE };
 	const struct fi_mr_attr attr = {
 		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = access, .requested_key = 1,
+		.access = access, .requested_key = key,
 	};
+	struct fid_mr *region;
 
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, FI_HMEM_DEVICE_ONLY,
-				       &mr), 0);
+	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, flags, &region), 0);
+	return region;
+}
+
+void port_region_open(uint64_t access)
+{
+	mr = device_region(access, 1, FI_HMEM_DEVICE_ONLY);
 }
 
 void port_region_again(void)

@@ -56,8 +56,19 @@ void port_add_messages(const char *handle, uint32_t access);
 char *port_device(const void *at);
 void port_remove_device(void);
 void port_close(void);
+/* Writes the first len bytes of ours[] to theirs[]. */
+void write_ours(size_t len);
+/* Adds operands to theirs[], whose values before the call go to was[]. */
+void fetch_add(const uint64_t *operands, size_t count, uint64_t *was);
+/* Adds *operand to theirs[0]. */
+void add(const uint64_t *operand);
 /* Polls both sides until the operation completes; returns the completion. */
 struct fi_cq_tagged_entry ended(uint64_t flags);
+/* Registers memory of this process with this access and requested key. */
+struct fid_mr *host_region(void *buf, size_t len, uint64_t access,
+			   uint64_t key);
+/* Registers the fake device's memory, like port_region_open(). */
+struct fid_mr *device_region(uint64_t access, uint64_t key, uint64_t flags);
 /* Asserts the number of operations over near, and over the core. */
 void carried(uint64_t near_rma_ops_, uint64_t near_atomics,
 	     uint64_t core_ops);

@@ -48,8 +48,7 @@ UNIT_TEST(writes_and_reads)
 	ended(FI_RMA | FI_READ);
 	ck_assert_mem_eq(fake.device.shadow + NEXT, theirs, 16);
 	/* RMA of host memory is not counted as RMA of device memory */
-	ck_assert_int_eq(fi_write(fx.ep, ours, 16, NULL, peer, START, KEY,
-				  &context), 0);
+	write_ours(16);
 	ended(FI_RMA | FI_WRITE);
 	ck_assert_int_eq(fake.device.copies, 2);
 	ck_assert_uint_eq(stats_now().device_rma_ops, 2);
@@ -123,9 +122,7 @@ UNIT_TEST(device_atomics_use_core)
 					 fake.device.base, desc, peer, START,
 					 KEY, FI_UINT64, FI_SUM, NULL), 0);
 	carried(0, 0, 2);
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(ours, 1, &was);
 	ended(FI_ATOMIC | FI_READ);
 	carried(0, 1, 2);
 }
@@ -198,7 +195,7 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 {
 	char *theirs_at = fake.device.shadow + LARGE / 2 + 108;
 	static char host[64];
-	struct fid_mr *other = NULL;
+	struct fid_mr *other;
 
 	port_add_device("fake");
 	device_path(NULL);
@@ -219,13 +216,11 @@ UNIT_LOOP(peers_device_memory_is_mapped, 0, 3)
 	port_remove_device();
 	ck_assert_int_eq(fake.device.maps, 1);
 	if (_i == 1) {
-		ck_assert_int_eq(fi_mr_reg(fx.domain, host, sizeof(host),
-					   FI_READ, 0, 5, 0, &other, NULL), 0);
+		other = host_region(host, sizeof(host), FI_READ, 5);
 		ck_assert_int_eq(fake.device.maps, 0);
 		ck_assert_int_eq(fi_close(&other->fid), 0);
 	} else {
-		ck_assert_int_eq(fi_close(&mr->fid), 0);
-		mr = NULL;
+		port_region_close();
 	}
 	ck_assert_int_eq(fake.device.maps, 0);
 }
@@ -246,8 +241,7 @@ UNIT_LOOP(region_in_use_stays_open, 0, 2)
 	ck_assert_int_eq(fi_close(&first->fid), 0);
 	ck_assert_int_eq(fi_close(&mr->fid), -FI_EBUSY);
 	ended(FI_RMA | FI_WRITE);
-	ck_assert_int_eq(fi_close(&mr->fid), 0);
-	mr = NULL;
+	port_region_close();
 }
 
 /*
@@ -256,16 +250,11 @@ UNIT_LOOP(region_in_use_stays_open, 0, 2)
  */
 UNIT_LOOP(region_is_exported, 0, 2)
 {
-	const struct iovec iov = { fake.device.base, LARGE };
-	const struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = FI_REMOTE_READ, .requested_key = 3,
-	};
 	const struct near_region_entry *entry;
 	struct fid_mr *other;
 
 	duo_params.gpu_ipc = _i != 1;
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
+	other = device_region(FI_REMOTE_READ, 3, 0);
 	entry = near_table_find(fixture_ep()->domain->table, fi_mr_key(other));
 	ck_assert_ptr_nonnull(entry);
 	ck_assert_uint_eq(entry->export_id, _i != 1);
@@ -289,16 +278,10 @@ UNIT_LOOP(region_is_lent, 0, 4)
 	static const uint64_t access[] = {
 		FI_RECV, FI_READ, FI_WRITE | FI_REMOTE_READ, FI_REMOTE_WRITE,
 	};
-	const struct iovec iov = { fake.device.base, LARGE };
-	const struct fi_mr_attr attr = {
-		.mr_iov = &iov, .iov_count = 1, .iface = FI_HMEM_CUDA,
-		.access = access[_i], .requested_key = 3,
-	};
 	const struct near_region_entry *entry;
 	uint64_t key = 0, addr = 0;
-	struct fid_mr *other;
+	struct fid_mr *other = device_region(access[_i], 3, 0);
 
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
 	ck_assert_uint_eq(duo_device_near.lend(other, fake.device.base + 8, 16,
 					       &key, &addr), _i != 3);
 	ck_assert_uint_eq(key == fi_mr_key(other), _i == 2);
@@ -313,7 +296,7 @@ UNIT_LOOP(region_is_lent, 0, 4)
 					&key, &addr));
 	ck_assert_int_eq(fi_close(&other->fid), 0);
 	duo_params.gpu_ipc = 0;
-	ck_assert_int_eq(fi_mr_regattr(fx.domain, &attr, 0, &other), 0);
+	other = device_region(access[_i], 3, 0);
 	ck_assert(!duo_device_near.lend(other, fake.device.base, 16, &key,
 					&addr));
 	ck_assert_int_eq(fi_close(&other->fid), 0);
@@ -325,14 +308,10 @@ static char target[64 << 10];
 /* Registers target[], memory of this process that peers' RMA may name. */
 static struct fid_mr *host_open(void)
 {
-	struct fid_mr *region;
-
 	port_add_messages("fake", NEAR_MAY_LEND);
 	memset(target, 7, sizeof(target));
-	ck_assert_int_eq(fi_mr_reg(fx.domain, target, sizeof(target),
-				   FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 5, 0,
-				   &region, NULL), 0);
-	return region;
+	return host_region(target, sizeof(target),
+			   FI_REMOTE_READ | FI_REMOTE_WRITE, 5);
 }
 
 /* The peer starts RMA between its device memory and target[]. */
@@ -436,8 +415,7 @@ UNIT_LOOP(registered_host_memory_is_copied_by_device, 0, 4)
 	port_add_device("fake");
 	duo_params.gpu_ipc = !(_i & 2);
 	memset(host, 7, sizeof(host));
-	ck_assert_int_eq(fi_mr_reg(fx.domain, host, len, FI_WRITE, 0, 5, 0,
-				   &region, NULL), 0);
+	region = host_region(host, len, FI_WRITE, 5);
 	ck_assert_int_eq(fake.device.pinned, !_i);
 	ck_assert_int_eq(fi_write(fx.ep, host, 64, fi_mr_desc(region), peer,
 				  START + 8, DEVICE_KEY, &context), 0);

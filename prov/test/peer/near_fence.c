@@ -27,8 +27,7 @@ UNIT_TEST(fenced_message_waits)
 	};
 	uint64_t one = 1;
 
-	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
-				   FI_UINT64, FI_SUM, &context), 0);
+	add(&one);
 	ck_assert_int_eq(fi_sendmsg(fx.ep, &msg, FI_FENCE), -FI_EAGAIN);
 	ck_assert_int_eq(fi_inject(fx.ep, ours, 8, peer), 0);
 	ended(FI_ATOMIC | FI_WRITE);

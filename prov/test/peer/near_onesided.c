@@ -136,8 +136,7 @@ UNIT_LOOP(committed_write_uses_core, 0, 2)
 	};
 
 	/* fills near's cache of the region, which its fast path requires */
-	ck_assert_int_eq(fi_write(fx.ep, ours, 8, NULL, peer, START, KEY,
-				  &context), 0);
+	write_ours(8);
 	ended(FI_RMA | FI_WRITE);
 	if (_i) {
 		fixture_ep()->tx.op_flags |= FI_COMMIT_COMPLETE;
@@ -156,14 +155,11 @@ UNIT_TEST(atomics)
 {
 	uint64_t one = 1, two = 2, was = 55;
 
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(&one, 1, &was);
 	ended(FI_ATOMIC | FI_READ);
 	ck_assert_uint_eq(was, 0);
 	ck_assert_uint_eq(theirs[0], 1);
-	ck_assert_int_eq(fi_atomic(fx.ep, &two, 1, NULL, peer, START, KEY,
-				   FI_UINT64, FI_SUM, &context), 0);
+	add(&two);
 	ended(FI_ATOMIC | FI_WRITE);
 	ck_assert_uint_eq(theirs[0], 3);
 	was = 3;
@@ -309,8 +305,7 @@ UNIT_TEST(peer_writes_to_registered_region)
 	struct fid_mr *region;
 	fi_addr_t src;
 
-	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
-				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
+	region = host_region(ours, sizeof(ours), FI_REMOTE_WRITE, 7);
 	key = fi_mr_key(region);
 	/* fi_mr_refresh must never remove the region, not even for a moment */
 	head = fixture_ep()->domain->table->shared;
@@ -351,13 +346,11 @@ UNIT_TEST(peer_write_to_closed_region_fails)
 {
 	struct fid_mr *region;
 
-	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours),
-				   FI_REMOTE_WRITE, 0, 7, 0, &region, NULL), 0);
+	region = host_region(ours, sizeof(ours), FI_REMOTE_WRITE, 7);
 	ck_assert_int_eq(their_write(fi_mr_key(region), 0), NEAR_RMA_DONE);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 	ck_assert_int_eq(their_write(7, 0), -EKEYREJECTED);
-	ck_assert_int_eq(fi_mr_reg(fx.domain, ours, sizeof(ours), FI_SEND, 0,
-				   7, 0, &region, NULL), 0);
+	region = host_region(ours, sizeof(ours), FI_SEND, 7);
 	ck_assert_int_eq(their_write(fi_mr_key(region), 0), -EKEYREJECTED);
 	ck_assert_int_eq(fi_close(&region->fid), 0);
 }
@@ -367,8 +360,7 @@ UNIT_CASE("with an order", setup_ordered, port_teardown);
 UNIT_TEST(write_takes_effect_after_send)
 {
 	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
-	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
-				  &context), 0);
+	write_ours(64);
 	poll_cq(100);
 	ck_assert_uint_eq(theirs[0], 0);
 	ended(FI_RMA | FI_WRITE);
@@ -433,8 +425,7 @@ UNIT_LOOP(several_remote_buffers_use_core, 0, 2)
 	uint64_t one = 1;
 	ssize_t ret;
 
-	ck_assert_int_eq(fi_atomic(fx.ep, &one, 1, NULL, peer, START, KEY,
-				   FI_UINT64, FI_SUM, &context), 0);
+	add(&one);
 	ret = _i ? fi_atomicmsg(fx.ep, &atomic, 0) :
 		   fi_writemsg(fx.ep, &msg, 0);
 	ck_assert_int_eq(ret, -FI_EAGAIN);
@@ -473,21 +464,16 @@ UNIT_CASE("without messages", setup_alone, port_teardown);
 
 UNIT_TEST(failed_peer_ends_rma)
 {
-	struct fi_cq_err_entry error = { .err_data_size = 0 };
 	struct fi_cq_tagged_entry entry;
 	uint64_t one = 1, was;
 	ssize_t ret = -FI_EAGAIN;
 	int i;
 
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, &one, 1, NULL, &was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
+	fetch_add(&one, 1, &was);
 	port_close();
 	for (i = 0; i < 3000 && ret == -FI_EAGAIN; usleep(1000), i++)
 		ret = fi_cq_read(fx.cq, &entry, 1);
 	ck_assert_int_eq(ret, -FI_EAVAIL);
-	ck_assert_int_eq(fi_cq_readerr(fx.cq, &error, 0), 1);
-	ck_assert_ptr_eq(error.op_context, &context);
-	ck_assert_int_eq(error.err, FI_ECONNRESET);
+	expect_error(&context, FI_ECONNRESET);
 	ck_assert_uint_eq(fi_cntr_readerr(fx.cntr), 1);
 }

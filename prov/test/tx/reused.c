@@ -75,8 +75,7 @@ UNIT_TEST(write_to_failed_peer_reaches_no_other)
 	pthread_t thread;
 	uint32_t index;
 
-	ck_assert_int_eq(fi_write(fx.ep, ours, 64, NULL, peer, START, KEY,
-				  &context), 0);
+	write_ours(64);
 	ended(FI_RMA | FI_WRITE);
 	index = (uint32_t) duo_route_index(duo_route_load(fixture_ep()->route,
 							  peer));

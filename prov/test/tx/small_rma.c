@@ -30,8 +30,7 @@ static void delegate_next(void)
 static void put(size_t len)
 {
 	delegate_next();
-	ck_assert_int_eq(fi_write(fx.ep, ours, len, NULL, peer, START, KEY,
-				  &context), 0);
+	write_ours(len);
 }
 
 static void get(void)
@@ -40,14 +39,6 @@ static void get(void)
 	ck_assert_int_eq(fi_read(fx.ep, ours, 8, NULL, peer, START, KEY,
 				 &context), 0);
 	ended(FI_RMA | FI_READ);
-}
-
-/* Adds `count` elements of ours[] to theirs[]. */
-static void fetch_add(size_t count, uint64_t *was)
-{
-	ck_assert_int_eq(fi_fetch_atomic(fx.ep, ours, count, NULL, was, NULL,
-					 peer, START, KEY, FI_UINT64, FI_SUM,
-					 &context), 0);
 }
 
 /*
@@ -60,7 +51,7 @@ static void first(void)
 
 	put(8);
 	ended(FI_RMA | FI_WRITE);
-	fetch_add(1, &was);
+	fetch_add(ours, 1, &was);
 	ended(FI_ATOMIC | FI_READ);
 }
 
@@ -103,7 +94,7 @@ UNIT_TEST(small_operations_take_fast_path)
 	theirs[0] = 17;
 	get();
 	ck_assert_uint_eq(ours[0], 17);
-	fetch_add(1, &was);
+	fetch_add(ours, 1, &was);
 	ended(FI_ATOMIC | FI_READ);
 	ck_assert_uint_eq(was, 17);
 	ck_assert_uint_eq(theirs[0], 34);
@@ -121,7 +112,7 @@ UNIT_TEST(atomic_on_no_elements_completes)
 	ck_assert_int_eq(fi_atomic(fx.ep, ours, 0, NULL, peer, START, KEY,
 				   FI_UINT64, FI_SUM, &context), 0);
 	ended(FI_ATOMIC | FI_WRITE);
-	fetch_add(0, &was);
+	fetch_add(ours, 0, &was);
 	ended(FI_ATOMIC | FI_READ);
 	ck_assert_uint_eq(was, 5);
 	ck_assert_uint_eq(theirs[0], 17);
@@ -227,7 +218,7 @@ UNIT_TEST(core_atomics_exclude_fast_path)
 		ended(FI_RMA | FI_WRITE);
 	}
 	ck_assert_uint_eq(rma()->small, 1);
-	fetch_add(1, &was);
+	fetch_add(ours, 1, &was);
 	ck_assert_uint_eq(rma()->small, 1);
 	carried(FIRST + 1, 0, 1);
 }
