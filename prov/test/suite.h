@@ -38,6 +38,13 @@
 #define UNIT_LONG_CASE(name, setup, teardown, seconds)			\
 	UNIT_ITEM(UNIT_PASTE(case_, __LINE__), NULL, name, setup,	\
 		  teardown, seconds)
+/* Defines name(), a setup or teardown for UNIT_CASE() that does only this. */
+#define UNIT_SETUP(name, action)					\
+	static void name(void)						\
+	{								\
+		action;							\
+	}								\
+	struct unit_item
 #define UNIT_TEST(name)							\
 	UNIT_ADD(name, tcase_add_test(tcase, name))
 #define UNIT_LOOP(name, first, end)					\

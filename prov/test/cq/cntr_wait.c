@@ -39,10 +39,7 @@ static const struct fixture_attr modes[] = {
 	  .cntr_wait = FI_WAIT_FD },
 };
 
-static void setup(void)
-{
-	wait_open(&modes[0]);
-}
+UNIT_SETUP(setup, wait_open(&modes[0]));
 
 static void setup_unspec(void)
 {

@@ -221,10 +221,7 @@ CALL(hsa_amd_memory_unlock, void *memory)
 	return 0;
 }
 
-static void setup(void)
-{
-	duo_rocr_library.name = NULL;
-}
+UNIT_SETUP(setup, duo_rocr_library.name = NULL);
 
 static void teardown(void)
 {

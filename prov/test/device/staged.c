@@ -78,10 +78,7 @@ static void choose(int i)
 	iface = i % 2 ? &duo_ze_iface : &duo_rocr_iface;
 }
 
-static void setup(void)
-{
-	duo_rocr_library.name = duo_ze_library.name = NULL;
-}
+UNIT_SETUP(setup, duo_rocr_library.name = duo_ze_library.name = NULL);
 
 static void teardown(void)
 {

@@ -190,15 +190,8 @@ CALL(zeEventHostSynchronize, void *event, uint64_t timeout)
 	return standin_poll(event, true) == STANDIN_LOST ? FAILS : 0;
 }
 
-static void setup(void)
-{
-	duo_ze_library.name = NULL;
-}
-
-static void teardown(void)
-{
-	ck_assert_int_eq(standin.live, 0);
-}
+UNIT_SETUP(setup, duo_ze_library.name = NULL);
+UNIT_SETUP(teardown, ck_assert_int_eq(standin.live, 0));
 
 UNIT_CASE("ze", setup, teardown);
 

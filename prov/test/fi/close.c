@@ -11,16 +11,11 @@
 
 static struct slot slot[4];
 
-static void close_ep(void)
-{
-	fixture_close_ep();
-}
-
 UNIT_CASE("close", pair_setup, fixture_close);
 
 UNIT_TEST(idle_endpoint_closes)
 {
-	close_ep();
+	fixture_close_ep();
 	ck_assert_int_eq(unit_dir_count(), 1);	/* the peer's record */
 }
 
@@ -28,7 +23,7 @@ UNIT_TEST(matched_deferred_receive_closes)
 {
 	post_recv(&slot[0], FI_ADDR_UNSPEC, TAG);
 	near("late");
-	close_ep();
+	fixture_close_ep();
 }
 
 UNIT_TEST(completions_survive_close)
@@ -39,7 +34,7 @@ UNIT_TEST(completions_survive_close)
 	post_recv(&slot[1], remote, TAG);
 	poll_cq(1);
 	far("far");
-	close_ep();
+	fixture_close_ep();
 	expect_recv(&slot[0], "near", local);
 	expect_recv(&slot[1], "far", remote);
 }

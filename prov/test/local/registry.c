@@ -16,10 +16,7 @@ static const char *dir;
 static struct duo_publication pub = { .fd = -1 };
 static char name[DUO_TRANSPORT_NAME_MAX];
 
-static void setup(void)
-{
-	dir = unit_dir_make();
-}
+UNIT_SETUP(setup, dir = unit_dir_make());
 
 static void teardown(void)
 {

@@ -30,11 +30,6 @@ static void setup(void)
 	ck_assert_int_eq(pipe(report), 0);
 }
 
-static void teardown(void)
-{
-	unit_dir_remove();
-}
-
 static enum fi_duo_reason lookup(void)
 {
 	return unit_lookup(dir, "peer", 4, name);
@@ -85,7 +80,7 @@ static pid_t child_start(bool ready, pid_t *orphan)
 	return child;
 }
 
-UNIT_CASE("exited", setup, teardown);
+UNIT_CASE("exited", setup, unit_dir_remove);
 
 UNIT_TEST(record_of_dead_owner_is_swept)
 {

@@ -28,10 +28,7 @@
 static const char *dir;
 static char ours[DUO_PATH_MAX];
 
-static void setup(void)
-{
-	dir = unit_dir_make();
-}
+UNIT_SETUP(setup, dir = unit_dir_make());
 
 /* Stores the name of this user's registry on the host with this id. */
 static void make_name(char *path, size_t size, uint64_t host)

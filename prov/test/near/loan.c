@@ -20,15 +20,8 @@ static void setup_as(bool asked)
 	gpu_lend_region(NEAR_MAY_LEND, false);
 }
 
-static void setup(void)
-{
-	setup_as(false);
-}
-
-static void setup_asked(void)
-{
-	setup_as(true);
-}
+UNIT_SETUP(setup, setup_as(false));
+UNIT_SETUP(setup_asked, setup_as(true));
 
 UNIT_CASE("single copies", setup, gpu_teardown);
 UNIT_CASE("no single copies", setup_asked, gpu_teardown);

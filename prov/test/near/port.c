@@ -21,15 +21,8 @@ static void setup_as(bool no_cma)
 	rig_fill(big, LARGE, 5);
 }
 
-static void setup(void)
-{
-	setup_as(false);
-}
-
-static void setup_frags(void)
-{
-	setup_as(true);
-}
+UNIT_SETUP(setup, setup_as(false));
+UNIT_SETUP(setup_frags, setup_as(true));
 
 UNIT_CASE("read", setup, rig_close_all);
 

@@ -27,10 +27,7 @@ static void setup(void)
 	memset(memory, 0, place.size);
 }
 
-static void teardown(void)
-{
-	free(memory);
-}
+UNIT_SETUP(teardown, free(memory));
 
 /* Returns the length of message i's data: every third message has some. */
 static size_t length(uint32_t i)

@@ -16,10 +16,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b;
 static uint8_t buf[20000];
 
-static void setup_buf(void)
-{
-	rig_fill(buf, sizeof(buf), 5);
-}
+UNIT_SETUP(setup_buf, rig_fill(buf, sizeof(buf), 5));
 
 static void setup_with(size_t pages)
 {
@@ -31,15 +28,8 @@ static void setup_with(size_t pages)
 	rig_until(b, NULL, 1);
 }
 
-static void setup_poor(void)
-{
-	setup_with(1);
-}
-
-static void setup(void)
-{
-	setup_with(GROWING);
-}
+UNIT_SETUP(setup_poor, setup_with(1));
+UNIT_SETUP(setup, setup_with(GROWING));
 
 /* Asserts that all messages with smaller tags have arrived, in order. */
 static void tags_until(uint64_t tag)

@@ -29,10 +29,7 @@ static void setup(void)
 	setup_tier(0);
 }
 
-static void teardown(void)
-{
-	free(memory);
-}
+UNIT_SETUP(teardown, free(memory));
 
 static bool put(uint64_t tag)
 {

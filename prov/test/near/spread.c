@@ -33,16 +33,10 @@ static void setup_with(size_t memory)
 	sum = rig_sum(big, LEN);
 }
 
-static void setup(void)
-{
-	setup_with(NEAR_MEMORY);
-}
+UNIT_SETUP(setup, setup_with(NEAR_MEMORY));
 
 /* Makes rings that are smaller than the message. */
-static void setup_poor(void)
-{
-	setup_with(100 * near_page_size());
-}
+UNIT_SETUP(setup_poor, setup_with(100 * near_page_size()));
 
 /* Sends to peer i; returns true if the message is in the ring. */
 static bool sends(int i, const uint8_t *buf, size_t len)

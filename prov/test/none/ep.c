@@ -43,15 +43,8 @@ static void ep_setup_as(enum fi_threading threading)
 	ck_assert(!fi_endpoint(domain, info, &one, NULL));
 }
 
-static void ep_setup(void)
-{
-	ep_setup_as(FI_THREAD_DOMAIN);
-}
-
-static void ep_setup_locked(void)
-{
-	ep_setup_as(FI_THREAD_SAFE);
-}
+UNIT_SETUP(ep_setup, ep_setup_as(FI_THREAD_DOMAIN));
+UNIT_SETUP(ep_setup_locked, ep_setup_as(FI_THREAD_SAFE));
 
 static void ep_teardown(void)
 {

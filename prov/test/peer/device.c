@@ -396,12 +396,11 @@ static int permit_cuda(bool permitted)
 	return ep_set(fx.ep, FI_OPT_CUDA_API_PERMITTED, permitted);
 }
 
+static const struct fixture_attr over_near = { .device = true, .near = true };
+
 static void plain_setup(void)
 {
-	static const struct fixture_attr attr = { .device = true,
-						  .near = true };
-
-	fixture_start(&attr);
+	fixture_start(&over_near);
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 }
 
@@ -415,14 +414,12 @@ UNIT_CASE("permission", plain_setup, fixture_close);
  */
 UNIT_LOOP(forbidden_cuda_uses_core, 0, 2)
 {
-	static const struct fixture_attr attr = { .device = true,
-						  .near = true };
 	bool option = _i;
 
 	fake.core.cuda_option = option;
 	ck_assert_int_eq(permit_cuda(false), -FI_EOPBADSTATE);
 	ck_assert_int_eq(fi_close(&fx.ep->fid), 0);
-	fx.ep = fixture_another(&attr, FI_TRANSMIT | FI_RECV);
+	fx.ep = fixture_another(&over_near, FI_TRANSMIT | FI_RECV);
 	ck_assert_int_eq(permit_cuda(false), option ? 0 : -FI_ENOPROTOOPT);
 	ck_assert_int_eq(fi_enable(fx.ep), 0);
 	ck_assert_int_eq(!fixture_ep()->path_ep[FI_DUO_LOCAL], option);

@@ -12,15 +12,10 @@
 #include "near/rma/state.h"
 #include "port_fixture.h"
 
-static const struct fixture_attr attr = {
-	.core = "efa", .near = true, .onesided = true,
-	.cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE,
-};
-
-static void setup(void)
-{
-	port_setup(&attr);
-}
+FIXTURE_SETUP(setup, port_setup,
+	      .core = "efa", .near = true, .onesided = true,
+	      .cntr_flags = FI_READ | FI_WRITE | FI_REMOTE_READ |
+			    FI_REMOTE_WRITE);
 
 /*
  * A core whose NIC executes atomics. The atomics of a CPU and those of the NIC
