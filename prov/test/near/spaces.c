@@ -319,6 +319,29 @@ static pid_t send_when_told(int tell)
 }
 
 /*
+ * /proc seems to hide a peer without a socket. One warning is logged, although
+ * near searches for the socket several times, and the send fails.
+ */
+UNIT_TEST(missing_socket_is_logged_once)
+{
+	struct near_peer *peer;
+	int i;
+
+	us = rig_open(false);
+	ck_assert_int_eq(near_listen(us->port, -1), 0);
+	peer = rig_peer(us, rig_open(false));
+	peer->needs_fdx = true;
+	for (i = 0; i < 3; i++) {
+		rig_poll(us, 1);
+		near_peer_monitor(us->port, peer);
+	}
+	ck_assert_int_eq(us->warnings, 1);
+	ck_assert_int_eq(rig_send(us, peer, 1, "hidden", 6), -EHOSTUNREACH);
+	ck_assert_int_eq(us->warnings, 1);
+	rig_close_all();
+}
+
+/*
  * A process becomes non-dumpable after a sender has connected to it. The first
  * wakeup comes by the fd exchange, the second by the wake pipe.
  */

@@ -280,9 +280,12 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 		 * has exited leaves its file behind.
 		 */
 		peer->exited = ret == -ECONNREFUSED && port->dir >= 0;
-		near_log(port, !!peer->requested_ms, "peer %d: its connection "
-			 "socket is closed; it has exited, or is in another "
-			 "network namespace", peer->addr.pid);
+		if (!peer->logged)
+			near_log(port, !!peer->requested_ms, "peer %d: its "
+				 "connection socket is closed; it has exited, "
+				 "or is in another network namespace",
+				 peer->addr.pid);
+		peer->logged = true;
 		return -ESRCH;
 	}
 	peer->requested_ms = now;
