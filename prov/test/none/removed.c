@@ -3,6 +3,7 @@
 
 /* Addresses that the application removes from the AV of the provider near. */
 
+#include "logged.h"
 #include "side.h"
 
 UNIT_CASE("removed", recv_setup, recv_teardown);
@@ -31,6 +32,27 @@ UNIT_TEST(removed_addresses_do_not_count)
 			      duo_ops.reason_str(reason));
 		ck_assert(!fi_av_remove(av, &addr, 1, 0));
 	}
+}
+
+/*
+ * Each of the two endpoints of the AV logs a warning about the first address
+ * beyond the limit of peers, but not about further ones.
+ */
+UNIT_TEST(limit_of_peers_is_logged_once)
+{
+	struct near_addr name;
+	size_t len = sizeof(name);
+	fi_addr_t addr;
+	int i;
+
+	ck_assert(!fi_getname(&ep[1]->fid, &name, &len));
+	for (i = 0; i < DUO_LOCAL_MAX + 3; i++) {
+		name.nonce++;
+		ck_assert_int_eq(fi_av_insert(av, &name, 1, &addr, 0, NULL),
+				 1);
+	}
+	ck_assert_int_eq(logged_lines, 2);
+	ck_assert_ptr_nonnull(strstr(logged, "are not reachable"));
 }
 
 /*

@@ -183,7 +183,8 @@ static void duo_near_close(struct duo_ep *ep)
  */
 void duo_near_peer_up(void *ctx, struct near_peer *peer)
 {
-	struct duo_near *near = ((struct duo_ep *) ctx)->near;
+	const struct duo_ep *ep = ctx;
+	struct duo_near *near = ep->near;
 	uint32_t i, index;
 
 	for (i = 0; i < DUO_LOCAL_MAX; i++) {
@@ -195,8 +196,13 @@ void duo_near_peer_up(void *ctx, struct near_peer *peer)
 		near_peer_set_user(peer, (void *) (uintptr_t) (index + 1));
 		return;
 	}
-	DUO_WARN(EP_DATA, "ep %p: limit of %u local peers reached; the core "
-		 "carries messages to further ones\n", ctx, DUO_LOCAL_MAX);
+	if (!near->full)
+		DUO_WARN(EP_DATA, "ep %p: limit of %u local peers reached; "
+			 "%s\n", ctx, DUO_LOCAL_MAX,
+			 ep->core.carries_nothing ?
+			 "further ones are not reachable" :
+			 "the core carries messages to further ones");
+	near->full = true;
 }
 
 /* Implements near_sink.peer_release(): frees the peer index. */

@@ -50,6 +50,7 @@ struct duo_near {
 	 * are those of duo_near_small()
 	 */
 	uint32_t small;
+	bool full;	/* duo_near_peer_up() has logged its warning */
 	/* peer index at which peer_up() begins to search for a free index */
 	uint32_t next;
 	struct near_peer *peer[DUO_LOCAL_MAX];	/* NULL: index not in use */
