@@ -112,9 +112,9 @@ int close(int fd)
 	return 0;
 }
 
-bool near_peer_check_open(const struct near_peer *of)
+int near_peer_check_open(const struct near_peer *of)
 {
-	return any(bool);
+	return any(bool) ? 0 : -ESRCH;
 }
 
 bool duo_proc_scarce(int fd)

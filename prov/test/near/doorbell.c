@@ -192,36 +192,65 @@ UNIT_TEST(armed_port_gets_one_byte)
 	}
 }
 
+static int lowest_free(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
 /*
- * A sender has no free file descriptor to open the wake pipe. It must wake the
- * receiver later: by its next message (_i is 0), in one of its polls (1), or in
- * near_arm() (2).
+ * Makes `other` check the receiver by its start time, or need the fd exchange
+ * to open its wake pipe. Returns the limit with which `other` lacks a file
+ * descriptor for that.
  */
-UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 3)
+static rlim_t few_for(bool by_start, bool needs_fdx)
+{
+	if (needs_fdx) {
+		ck_assert_int_eq(near_listen(us->port, -1), 0);
+		ck_assert_int_eq(near_listen(other->port, -1), 0);
+		to_us->needs_fdx = true;
+	}
+	if (!by_start)
+		return 0;
+	near_unmonitor(other->port, to_us);
+	to_us->by_start = true;
+	/* enough for the wake pipe, too few to read the start time as well */
+	return (rlim_t)lowest_free() + 1;
+}
+
+/*
+ * A sender has too few file descriptors to open the wake pipe. It must wake the
+ * receiver later: by its next message (_i % 3 is 0), in one of its polls (1),
+ * or in near_arm() (2). What it opens for that: few_for().
+ */
+UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 9)
 {
 	uint64_t end = duo_now_ms() + RIG_TIMEOUT_MS;
+	int how = _i % 3;
 	rlim_t limit;
 
 	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 1);
 	while (near_arm(us->port))
 		near_woken(us->port);
-	limit = unit_limit(RLIMIT_NOFILE, 0);
+	limit = unit_limit(RLIMIT_NOFILE, few_for(_i / 3 == 1, _i / 3 == 2));
 	ck_assert_int_eq(rig_send(other, to_us, 2, big, 8), 0);
 	/* if near_arm() permitted a sleep, both ports would sleep for ever */
-	if (_i == 2)
+	if (how == 2)
 		ck_assert_int_eq(near_arm(other->port), -EAGAIN);
 	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert(!ready(0));
-	if (!_i)
+	if (!how)
 		ck_assert_int_eq(rig_send(other, to_us, 3, big, 8), 0);
-	while (_i == 1 && !ready(0) && duo_now_ms() < end)
+	while (how == 1 && !ready(0) && duo_now_ms() < end)
 		rig_poll(other, 1);
-	while (_i == 2 && near_arm(other->port) && duo_now_ms() < end)
+	while (how == 2 && near_arm(other->port) && duo_now_ms() < end)
 		near_woken(other->port);
 	ck_assert(ready(1000));
 	ck_assert(near_woken(us->port));
-	rig_until(us, NULL, _i ? 2 : 3);
+	rig_until(us, NULL, how ? 2 : 3);
 }
 
 UNIT_TEST(polls_leave_byte_for_sleeper)
@@ -291,13 +320,12 @@ UNIT_TEST(close_of_receiver_wakes_sender)
 /* A process without a free file descriptor closes the port of a sender. */
 UNIT_TEST(close_without_free_descriptor_wakes_receiver)
 {
-	int lowest = dup(0);
+	int lowest = lowest_free();
 	rlim_t limit;
 
 	ck_assert_int_eq(rig_send(other, to_us, 1, big, 8), 0);
 	rig_until(us, NULL, 1);
 	sleep_now();
-	close(lowest);
 	limit = unit_limit(RLIMIT_NOFILE, (rlim_t)lowest);
 	rig_close(other);
 	unit_limit(RLIMIT_NOFILE, limit);

@@ -276,10 +276,10 @@ bool near_peer_check_exited(const struct near_peer *peer)
 	return near_peer_process(peer) == -ESRCH;
 }
 
-bool near_peer_check_open(const struct near_peer *peer)
+int near_peer_check_open(const struct near_peer *peer)
 {
-	return !__atomic_load_n(&peer->segment->closed, __ATOMIC_ACQUIRE) &&
-	       !near_peer_process(peer);
+	return __atomic_load_n(&peer->segment->closed, __ATOMIC_ACQUIRE) ?
+	       -ESRCH : near_peer_process(peer);
 }
 
 /*

@@ -159,7 +159,7 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 }
 
 /*
- * Opens the peer's wake pipe. Returns a file descriptor or a negative value.
+ * Opens the peer's wake pipe. Returns a file descriptor or -errno.
  * O_RDWR prevents SIGPIPE after the peer's exit. near_peer_check_open() comes
  * last: if the peer still exists then, the pipe is not that of another process
  * with the same pid.
@@ -167,20 +167,22 @@ void near_peer_set_user(struct near_peer *peer, void *user)
 static int near_peer_wake_fd(const struct near_peer *peer)
 {
 	struct stat st;
-	int fd = near_peer_open(peer, NEAR_FD_WAKE, peer->segment->wake_fd,
-				O_RDWR);
+	int ret, fd = near_peer_open(peer, NEAR_FD_WAKE,
+				     peer->segment->wake_fd, O_RDWR);
 
-	if (fd >= 0 && (fstat(fd, &st) || !S_ISFIFO(st.st_mode) ||
-			!near_peer_check_open(peer))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	if (fd < 0)
+		return fd;
+	ret = fstat(fd, &st) || !S_ISFIFO(st.st_mode) ?
+	      -ESRCH : near_peer_check_open(peer);
+	if (!ret)
+		return fd;
+	close(fd);
+	return ret;
 }
 
 /*
- * Writes a byte to the peer's wake pipe. Returns 0, or a negative value if the
- * pipe cannot be opened.
+ * Writes a byte to the peer's wake pipe. Returns 0, or -errno if the pipe
+ * cannot be opened.
  */
 static int near_wake(struct near_peer *peer)
 {
@@ -238,8 +240,11 @@ void near_doorbell_ring(struct near_peer *peer)
  */
 static bool near_wake_request(struct near_port *port, struct near_peer *peer)
 {
-	return !peer->needs_fdx || peer->fd[NEAR_FD_WAKE] >= 0 ||
-	       near_fdx_request(port, peer) == -EAGAIN;
+	int ret = -EAGAIN;
+
+	if (peer->needs_fdx && peer->fd[NEAR_FD_WAKE] < 0)
+		ret = near_fdx_request(port, peer);
+	return ret == -EAGAIN || ret == -EMFILE || ret == -ENFILE;
 }
 
 bool near_wakes_repeat(struct near_port *port)

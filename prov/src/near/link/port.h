@@ -420,10 +420,11 @@ bool near_peer_closed(struct near_port *port, struct near_peer *peer);
 /* True if the peer's process has exited. Costs one or two system calls. */
 bool near_peer_check_exited(const struct near_peer *peer);
 /*
- * True if the peer's process exists, and its port is open. This port must be
- * connected to the peer.
+ * Returns 0 if the peer's process exists, and its port is open; -ESRCH if not;
+ * or another -errno if it is not known. This port must be connected to the
+ * peer.
  */
-bool near_peer_check_open(const struct near_peer *peer);
+int near_peer_check_open(const struct near_peer *peer);
 /* Executes a tick: sweeps, checks for failed peers, and reads the socket. */
 void near_port_tick(struct near_port *port);
 
