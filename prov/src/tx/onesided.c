@@ -25,14 +25,14 @@ int duo_onesided_core(struct duo_ep *ep, fi_addr_t dest)
 /*
  * near has rejected op with the error ret, and the core executes op. Later
  * messages over near may then overtake op. If the endpoint must keep the order
- * of messages and RMA, logs a warning about this, once.
+ * of messages and RMA, logs a warning about this, once; but not if the core
+ * rejects op, too, or carries all messages to this peer from now on.
  */
 static void duo_onesided_unordered(struct duo_ep *ep,
 				   const struct near_rma_args *op, int ret)
 {
 	if (!ep->opts.mixed_order || ep->near->unordered ||
-	    (ret != -FI_EOPNOTSUPP && ret != -FI_EKEYREJECTED &&
-	     ret != -FI_ENOENT))
+	    ret == -FI_EACCES || ret == -FI_EINVAL || ret == -FI_EHOSTUNREACH)
 		return;
 	ep->near->unordered = true;
 	DUO_WARN(EP_DATA, "ep %p: the core executes an operation on a local "

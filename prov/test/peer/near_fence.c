@@ -13,6 +13,36 @@ FIXTURE_SETUP(setup, port_setup,
 	      .order = FI_ORDER_WAS | FI_ORDER_SAW,
 	      .cntr_flags = FI_READ | FI_WRITE);
 
+static void setup_device(void)
+{
+	static const struct fixture_attr as = {
+		.core = "efa", .device = true, .near = true, .onesided = true,
+		.order = FI_ORDER_WAS,
+	};
+
+	port_setup(&as);
+	fake_device_open(LARGE);
+	port_region_open(FI_WRITE);
+}
+
+UNIT_CASE("device", setup_device, port_device_teardown);
+
+/*
+ * All stages are in use, so the core executes a write. A warning says that
+ * later messages may overtake the write.
+ */
+UNIT_TEST(write_without_stage_is_unordered)
+{
+	struct near_table *table = fixture_ep()->domain->table;
+
+	memset(table->stages, 0xff, sizeof(table->stages));
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 8, fi_mr_desc(mr),
+				  peer, START, KEY, &context), 0);
+	carried(0, 0, 1);
+	ck_assert(fixture_ep()->near->unordered);
+	memset(table->stages, 0, sizeof(table->stages));
+}
+
 UNIT_CASE("fence", setup, port_teardown);
 
 /*
