@@ -3,15 +3,19 @@
 
 #include <errno.h>
 #include <linux/filter.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "suite.h"
 
@@ -193,6 +197,43 @@ char unit_state(pid_t tid)
 		at = strrchr(text, ')');
 	fclose(file);
 	return at ? at[2] : 0;
+}
+
+pthread_t unit_thread(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	ck_assert_int_eq(pthread_create(&thread, NULL, run, arg), 0);
+	return thread;
+}
+
+static atomic_int waiter_tid;
+static void *(*waiter_run)(void *);
+
+static void *waiter(void *arg)
+{
+	atomic_store(&waiter_tid, syscall(SYS_gettid));
+	return waiter_run(arg);
+}
+
+pthread_t unit_waiter(void *(*run)(void *))
+{
+	pthread_t thread;
+
+	atomic_store(&waiter_tid, 0);
+	waiter_run = run;
+	thread = unit_thread(waiter, NULL);
+	while (unit_state(atomic_load(&waiter_tid)) != 'S')
+		sched_yield();
+	return thread;
+}
+
+void *unit_thread_end(pthread_t thread)
+{
+	void *result;
+
+	ck_assert_int_eq(pthread_join(thread, &result), 0);
+	return result;
 }
 
 void unit_join(pid_t pid)

@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/resource.h>
@@ -140,6 +141,15 @@ uint64_t unit_cpu_ms(void);
  * 0: no thread has this tid.
  */
 char unit_state(pid_t tid);
+
+pthread_t unit_thread(void *(*run)(void *), void *arg);
+/*
+ * Starts a thread. Returns when this thread waits for the lock that the caller
+ * holds.
+ */
+pthread_t unit_waiter(void *(*run)(void *));
+/* Waits for a thread's end. Returns what its function has returned. */
+void *unit_thread_end(pthread_t thread);
 
 void unit_join(pid_t pid);
 /* Kills a child and waits for its end; nothing if pid is 0. */

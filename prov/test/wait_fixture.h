@@ -41,7 +41,7 @@ void receive_posted(void);
 int trywait(struct fid *fid);
 /* Polls the descriptor for at most ms; returns 1 if readable, else 0. */
 int woken(struct fid *fid, int ms);
-/* Sends a tagged message from the peer; for pthread_create(). */
+/* Sends a tagged message from the peer; for unit_thread(). */
 void *say(void *text);
 
 #endif /* WAIT_FIXTURE_H */

@@ -7,7 +7,6 @@
  * readable again and again, so that the thread wakes and polls.
  */
 
-#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -208,9 +207,9 @@ UNIT_LOOP(event_ends_blocking_wait, 0, ARRAY_SIZE(timeouts))
 	pthread_t thread;
 
 	post_recv(&slot[0], local, TAG);
-	ck_assert_int_eq(pthread_create(&thread, NULL, say, "wake up"), 0);
+	thread = unit_thread(say, "wake up");
 	ck_assert_int_eq(fi_cntr_wait(fx.cntr, 1, timeouts[_i]), 0);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 	ck_assert_str_eq(slot[0].buf, "wake up");
 }
 
@@ -240,19 +239,15 @@ UNIT_TEST(waits_for_different_counts_end)
 {
 	const struct timespec while_they_sleep = { .tv_nsec = 3000000 };
 	pthread_t thread[4];
-	void *ret;
 	int i;
 
 	for (i = 0; i < 4; i++)
-		ck_assert_int_eq(pthread_create(&thread[i], NULL, wait_for,
-						(void *) (uintptr_t)
-						(10 * (i / 2 + 1))), 0);
+		thread[i] = unit_thread(wait_for, (void *) (uintptr_t)
+					(10 * (i / 2 + 1)));
 	for (i = 0; i < 20; i++) {
 		nanosleep(&while_they_sleep, NULL);
 		ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, local, TAG), 0);
 	}
-	for (i = 0; i < 4; i++) {
-		ck_assert_int_eq(pthread_join(thread[i], &ret), 0);
-		ck_assert_ptr_null(ret);
-	}
+	for (i = 0; i < 4; i++)
+		ck_assert_ptr_null(unit_thread_end(thread[i]));
 }

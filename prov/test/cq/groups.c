@@ -8,9 +8,7 @@
  */
 
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "wait_fixture.h"
 
@@ -69,30 +67,12 @@ UNIT_TEST(cq_and_endpoint_have_own_lock)
 	expect_own();
 }
 
-static atomic_int caller_tid;
-
 static void *reader_run(void *arg)
 {
 	struct fi_cq_err_entry entry = { 0 };
 
-	atomic_store(&caller_tid, syscall(SYS_gettid));
 	ck_assert_int_eq(fi_cq_readerr(fx.cq, &entry, 0), -FI_EAGAIN);
 	return NULL;
-}
-
-/*
- * Starts a thread. Returns when this thread waits for the lock that the caller
- * holds.
- */
-static pthread_t thread_waits(void *(*run)(void *))
-{
-	pthread_t thread;
-
-	atomic_store(&caller_tid, 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, run, NULL), 0);
-	while (unit_state(atomic_load(&caller_tid)) != 'S')
-		sched_yield();
-	return thread;
 }
 
 /*
@@ -104,10 +84,10 @@ UNIT_TEST(waiting_thread_follows_cq)
 	pthread_t reader;
 
 	duo_domain_lock(domain_now());
-	reader = thread_waits(reader_run);
+	reader = unit_waiter(reader_run);
 	ck_assert_int_eq(duo_cq_join(cq_now()), 0);
 	duo_domain_unlock(domain_now());
-	ck_assert_int_eq(pthread_join(reader, NULL), 0);
+	unit_thread_end(reader);
 	expect_shared();
 	ck_assert(duo_lock_try(&domain_now()->group.lock));
 	duo_unlock(&domain_now()->group.lock);
@@ -117,7 +97,6 @@ static void *setter_run(void *arg)
 {
 	size_t min = 64;
 
-	atomic_store(&caller_tid, syscall(SYS_gettid));
 	ck_assert_int_eq(ep_set(fx.ep, FI_OPT_MIN_MULTI_RECV, min), 0);
 	return NULL;
 }
@@ -132,17 +111,16 @@ UNIT_TEST(waiting_thread_follows_endpoint)
 
 	duo_domain_lock(domain_now());
 	duo_ep_join(fixture_ep(), &domain_now()->group);
-	setter = thread_waits(setter_run);
+	setter = unit_waiter(setter_run);
 	duo_ep_join(fixture_ep(), &cq_now()->own);
 	duo_domain_unlock(domain_now());
-	ck_assert_int_eq(pthread_join(setter, NULL), 0);
+	unit_thread_end(setter);
 	ck_assert(duo_lock_try(&domain_now()->group.lock));
 	duo_unlock(&domain_now()->group.lock);
 }
 
 static void *asker_run(void *arg)
 {
-	atomic_store(&caller_tid, syscall(SYS_gettid));
 	expect_path(fx.ep, remote, FI_DUO_CORE, FI_DUO_NOT_REGISTERED);
 	return NULL;
 }
@@ -157,16 +135,15 @@ UNIT_TEST(query_of_path_waits_for_send)
 
 	ck_assert_int_eq(fi_tinject(fx.ep, "far", 3, remote, TAG), 0);
 	duo_group_lock(&cq_now()->group);
-	asker = thread_waits(asker_run);
+	asker = unit_waiter(asker_run);
 	duo_unlock(&cq_now()->group->lock);
-	ck_assert_int_eq(pthread_join(asker, NULL), 0);
+	unit_thread_end(asker);
 }
 
 static struct fid_ep *unbound;
 
 static void *binder_run(void *arg)
 {
-	atomic_store(&caller_tid, syscall(SYS_gettid));
 	ck_assert_int_eq(fi_ep_bind(unbound, &fx.av->fid, 0), 0);
 	return NULL;
 }
@@ -186,10 +163,10 @@ UNIT_TEST(binding_of_av_waits_for_read)
 	ck_assert_int_eq(fi_ep_bind(unbound, &fx.cq->fid,
 				    FI_TRANSMIT | FI_RECV), 0);
 	duo_group_lock(&cq_now()->group);
-	binder = thread_waits(binder_run);
+	binder = unit_waiter(binder_run);
 	ck_assert_ptr_null(duo_ep_of(unbound)->av);
 	duo_unlock(&cq_now()->group->lock);
-	ck_assert_int_eq(pthread_join(binder, NULL), 0);
+	unit_thread_end(binder);
 	ck_assert_ptr_eq(duo_ep_of(unbound)->av, duo_av_of(fx.av));
 	ck_assert_int_eq(fi_close(&unbound->fid), 0);
 }
@@ -239,13 +216,12 @@ UNIT_TEST(insert_waits_for_user)
 	expect_own();
 	ck_assert(lock->single);
 	duo_group_lock(&cq_now()->group);
-	ck_assert_int_eq(pthread_create(&inserter, NULL, inserter_run, &addr),
-			 0);
+	inserter = unit_thread(inserter_run, &addr);
 	while (atomic_load(&lock->state) == DUO_LOCK_FREE)
 		sched_yield();
 	ck_assert_uint_eq(fixture_ep()->av->high, high);
 	duo_unlock(lock);
-	ck_assert_int_eq(pthread_join(inserter, NULL), 0);
+	unit_thread_end(inserter);
 	ck_assert_uint_eq(fixture_ep()->av->high, high + 1);
 	exchange();
 }
@@ -276,9 +252,9 @@ UNIT_TEST(user_waits_for_insert)
 	pthread_t reader;
 
 	duo_domain_lock(domain_now());
-	reader = thread_waits(reader_run);
+	reader = unit_waiter(reader_run);
 	duo_domain_unlock(domain_now());
-	ck_assert_int_eq(pthread_join(reader, NULL), 0);
+	unit_thread_end(reader);
 	exchange();
 	expect_own();
 }

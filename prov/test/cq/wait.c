@@ -3,7 +3,6 @@
 
 /* A thread sleeps on a CQ, over near: events that must or must not wake it. */
 
-#include <pthread.h>
 
 #include "wait_fixture.h"
 
@@ -273,10 +272,10 @@ UNIT_LOOP(message_ends_blocking_read, 0, ARRAY_SIZE(timeouts))
 
 	post_recv(&slot[0], local, TAG);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, 3), -FI_EAGAIN);
-	ck_assert_int_eq(pthread_create(&thread, NULL, say, "wake up"), 0);
+	thread = unit_thread(say, "wake up");
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, timeouts[_i]),
 			 1);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 	ck_assert_str_eq(slot[0].buf, "wake up");
 }
 
@@ -294,9 +293,9 @@ UNIT_TEST(signal_ends_blocking_read)
 	struct fi_cq_tagged_entry entry;
 	pthread_t thread;
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, signal_cq, NULL), 0);
+	thread = unit_thread(signal_cq, NULL);
 	ck_assert_int_eq(fi_cq_sread(fx.cq, &entry, 1, NULL, -1), -FI_EAGAIN);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 }
 
 UNIT_TEST(wait_unspec_getwait_fails)

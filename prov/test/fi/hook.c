@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -313,11 +312,7 @@ static void *open_without_threads(void *arg)
  */
 UNIT_TEST(failed_thread_keeps_core_domain)
 {
-	pthread_t thread;
-
-	ck_assert_int_eq(pthread_create(&thread, NULL, open_without_threads,
-					NULL), 0);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(unit_thread(open_without_threads, NULL));
 	ck_assert(!is_ours(domain));
 	ck_assert_int_eq(logged_lines, 1);
 	ck_assert_msg(strstr(logged, "no thread for FI_PROGRESS_AUTO"), "%s",
@@ -391,7 +386,7 @@ UNIT_TEST(forked_child_opens_and_closes)
 
 	open_auto();
 	atomic_store(&churned, false);
-	ck_assert_int_eq(pthread_create(&thread, NULL, churn, NULL), 0);
+	thread = unit_thread(churn, NULL);
 	for (i = 0; i < 20; i++) {
 		pid = fork();
 		ck_assert_int_ge(pid, 0);
@@ -405,6 +400,6 @@ UNIT_TEST(forked_child_opens_and_closes)
 		ck_assert_int_eq(status, 0);
 	}
 	atomic_store(&churned, true);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 }
 #endif

@@ -7,7 +7,6 @@
  * with the core alone. No object may stay open or half initialized.
  */
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "fixture.h"
@@ -260,14 +259,13 @@ UNIT_TEST(enable_waits_without_the_lock)
 {
 	struct duo_lock *lock;
 	pthread_t thread;
-	void *ret;
 	int registry, i;
 
 	open_anew();
 	registry = duo_registry_lock(duo_params.registry_dir,
 				     DUO_REGISTRY_EXCLUSIVE);
 	ck_assert_int_ge(registry, 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, enable, fx.ep), 0);
+	thread = unit_thread(enable, fx.ep);
 	lock = &duo_domain_of(fx.domain)->group.lock;
 	for (i = 0; i < 20; i++) {
 		usleep(5000);
@@ -284,8 +282,7 @@ UNIT_TEST(enable_waits_without_the_lock)
 			duo_lock_wake(lock, 0);
 	}
 	duo_registry_unlock(registry);
-	ck_assert_int_eq(pthread_join(thread, &ret), 0);
-	ck_assert_ptr_null(ret);
+	ck_assert_ptr_null(unit_thread_end(thread));
 	ck_assert_ptr_nonnull(fixture_ep()->path_ep[FI_DUO_LOCAL]);
 	fixture_close();
 }

@@ -41,12 +41,9 @@ static void *wait_for_ever(void *runs)
 static void have_thread(void)
 {
 	static sem_t runs;
-	pthread_t thread;
 
 	sem_init(&runs, 0, 0);
-	ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_ever, &runs),
-			 0);
-	pthread_detach(thread);
+	pthread_detach(unit_thread(wait_for_ever, &runs));
 	sem_wait(&runs);
 }
 

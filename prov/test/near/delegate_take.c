@@ -10,7 +10,6 @@
  * that b has started, and of the last one that has ended.
  */
 
-#include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -315,7 +314,7 @@ UNIT_TEST(one_side_executes_each_operation)
 	uint64_t value;
 	struct near_tx was = one_mapping();
 
-	ck_assert_int_eq(pthread_create(&thread, NULL, b_polls, NULL), 0);
+	thread = unit_thread(b_polls, NULL);
 	for (round = 1; round <= ROUNDS || by_us < EACH || by_target < EACH;
 	     round++) {
 		value = round;
@@ -341,6 +340,6 @@ UNIT_TEST(one_side_executes_each_operation)
 		ck_assert(round < 512 || value == UINT64_MAX);
 	}
 	__atomic_store_n(&stop_b, true, __ATOMIC_RELAXED);
-	pthread_join(thread, NULL);
+	unit_thread_end(thread);
 	to_b->tx.ctl = was.ctl;
 }

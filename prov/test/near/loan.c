@@ -6,7 +6,6 @@
  * host memory.
  */
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include "gpu_side.h"
@@ -323,11 +322,11 @@ UNIT_TEST(closing_initiator_waits_for_copy)
 	rig_poll(b.rig, 2);
 	ck_assert_uint_eq(loan_at_b()->state, NEAR_LOAN_TAKEN);
 	ck_assert_int_eq(gpu.under_way, 1);
-	ck_assert_int_eq(pthread_create(&thread, NULL, end_copy, NULL), 0);
+	thread = unit_thread(end_copy, NULL);
 	rig_stop(a.rig);
 	ck_assert_int_eq(gpu.under_way, 0);
 	ck_assert_mem_eq(gpu_at_a(AT_A), memory, GPU_LEN);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 }
 
 /*

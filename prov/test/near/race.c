@@ -6,7 +6,6 @@
  * mapping, because ThreadSanitizer ignores other processes and mappings
  */
 
-#include <pthread.h>
 #include <sched.h>
 
 #include "near/msg/coop.h"
@@ -71,7 +70,7 @@ UNIT_TEST(ring_with_threads_keeps_order)
 	uint32_t i;
 
 	near_rx_init(&rx, memory, &place);
-	ck_assert_int_eq(pthread_create(&producer, NULL, produce, NULL), 0);
+	producer = unit_thread(produce, NULL);
 	for (i = 0; i < MESSAGES; i++) {
 		while (!(slot = near_rx_slot(&rx, &word)))
 			sched_yield();
@@ -84,7 +83,7 @@ UNIT_TEST(ring_with_threads_keeps_order)
 		}
 		near_rx_release(&rx);
 	}
-	pthread_join(producer, NULL);
+	unit_thread_end(producer);
 }
 
 static uint8_t from[STEP * STEPS], to[STEP * STEPS];
@@ -128,7 +127,7 @@ UNIT_TEST(coop_with_threads_copies_each_step_once)
 	int32_t n;
 
 	rig_fill(from, sizeof(from), 4);
-	ck_assert_int_eq(pthread_create(&sender, NULL, coop_sender, NULL), 0);
+	sender = unit_thread(coop_sender, NULL);
 	for (round = 1; round <= ROUNDS; round++) {
 		memset(to, 0, sizeof(to));
 		near_coop_begin(ctl, round);
@@ -148,6 +147,6 @@ UNIT_TEST(coop_with_threads_copies_each_step_once)
 		by_sender += claimed;
 		ck_assert_mem_eq(to, from, sizeof(to));
 	}
-	pthread_join(sender, NULL);
+	unit_thread_end(sender);
 	ck_assert_uint_ge(by_sender, ROUNDS / 4);
 }

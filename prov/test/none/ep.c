@@ -8,7 +8,6 @@
  */
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -339,7 +338,7 @@ UNIT_TEST(threads_open_endpoints)
 
 	if (!duo_domain_of(domain)->group.lock.on)
 		return;
-	ck_assert(!pthread_create(&thread, NULL, open_and_close, NULL));
+	thread = unit_thread(open_and_close, NULL);
 	open_and_close(NULL);
-	ck_assert(!pthread_join(thread, NULL));
+	unit_thread_end(thread);
 }

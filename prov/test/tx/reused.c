@@ -3,10 +3,6 @@
 
 /* The peer of an address fails while a thread starts RMA to the address. */
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 #include <rdma/fi_rma.h>
 
 #include "av/route.h"
@@ -15,7 +11,6 @@
 static uint64_t others[WORDS];
 static struct near_table *table;
 static struct near_port *other;
-static atomic_int tid;
 static ssize_t ret;
 
 FIXTURE_SETUP(setup, port_setup,
@@ -55,7 +50,6 @@ static void teardown(void)
 
 static void *writer(void *arg)
 {
-	atomic_store(&tid, syscall(SYS_gettid));
 	ret = fi_write(fx.ep, ours, 64, NULL, peer, START, KEY, NULL);
 	return NULL;
 }
@@ -81,9 +75,7 @@ UNIT_TEST(write_to_failed_peer_reaches_no_other)
 							  peer));
 	open_other(&addr);
 	duo_lock(lock);
-	ck_assert_int_eq(pthread_create(&thread, NULL, writer, NULL), 0);
-	while (unit_state(atomic_load(&tid)) != 'S')
-		sched_yield();
+	thread = unit_waiter(writer);
 	rig_end();
 	while (near->peer[index])
 		near_poll(near->port, &duo_near_sink);
@@ -92,7 +84,7 @@ UNIT_TEST(write_to_failed_peer_reaches_no_other)
 	ck_assert_int_eq(near_peer_get(near->port, &addr, &reused), 0);
 	ck_assert_ptr_eq(near->peer[index], reused);
 	duo_unlock(lock);
-	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	unit_thread_end(thread);
 	ck_assert_uint_eq(others[0], 0);
 	ck_assert(!near_rma_busy(reused));
 	ck_assert_int_eq(ret, -FI_EAGAIN);
