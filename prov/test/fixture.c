@@ -178,15 +178,23 @@ void fixture_start(const struct fixture_attr *attr)
 	ck_assert_int_eq(fixture_try(attr), 0);
 }
 
-struct fid_ep *fixture_another(const struct fixture_attr *attr,
-			       uint64_t cq_flags)
+struct fid_ep *fixture_unbound(const struct fixture_attr *attr)
 {
 	struct fi_info *info = fixture_info(attr);
 	struct fid_ep *ep;
 
-	fake.core.own_addr++;
 	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
 	fi_freeinfo(info);
+	return ep;
+}
+
+struct fid_ep *fixture_another(const struct fixture_attr *attr,
+			       uint64_t cq_flags)
+{
+	struct fid_ep *ep;
+
+	fake.core.own_addr++;
+	ep = fixture_unbound(attr);
 	ck_assert_int_eq(fi_ep_bind(ep, &fx.av->fid, 0), 0);
 	if (cq_flags)
 		ck_assert_int_eq(fi_ep_bind(ep, &fx.cq->fid, cq_flags), 0);

@@ -61,6 +61,8 @@ int fixture_try(const struct fixture_attr *attr);
 void fixture_open(const struct fixture_attr *attr);
 /* Calls fixture_open() and fixture_try(); asserts success. */
 void fixture_start(const struct fixture_attr *attr);
+/* Returns an endpoint that is bound to nothing. */
+struct fid_ep *fixture_unbound(const struct fixture_attr *attr);
 /*
  * Returns a second endpoint, which has another core address and is not enabled
  * yet. Binds fx.av and, if cq_flags is not 0, fx.cq.

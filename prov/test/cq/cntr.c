@@ -41,12 +41,10 @@ UNIT_CASE("cntr", NULL, NULL);
 UNIT_LOOP(bound_counter_cannot_be_closed, 0, ARRAY_SIZE(binds))
 {
 	static const struct fixture_attr attr = { .cntr_flags = FI_RECV };
-	struct fi_info *info = fixture_info(&attr);
 	struct fid_ep *ep;
 
 	pair_open(&attr);
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
-	fi_freeinfo(info);
+	ep = fixture_unbound(&attr);
 	ck_assert_msg(fi_ep_bind(ep, &fx.cntr->fid, binds[_i].flags) ==
 		      binds[_i].ret, "%s", binds[_i].name);
 	ck_assert_int_eq(fi_close(&fx.cntr->fid), -FI_EBUSY);
@@ -339,9 +337,8 @@ UNIT_LOOP(failed_late_bind_binds_nothing, 0, FI_DUO_PATH_COUNT)
 	ck_assert_int_eq(fi_ep_bind(fx.ep, &cntr->fid, BOTH), -FAKE_ERROR);
 	ck_assert_uint_eq(fi_cntr_read(cntr), 40);
 	ck_assert_uint_eq(fi_cntr_readerr(cntr), 0);
-	if (_i == FI_DUO_LOCAL) {
+	if (_i == FI_DUO_LOCAL)
 		fixture_close_ep();
-	}
 	ck_assert_int_eq(fi_close(&cntr->fid), 0);
 }
 

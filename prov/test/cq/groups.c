@@ -155,11 +155,9 @@ static void *binder_run(void *arg)
 UNIT_TEST(binding_of_av_waits_for_read)
 {
 	static const struct fixture_attr attr = { .near = true };
-	struct fi_info *info = fixture_info(&attr);
 	pthread_t binder;
 
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &unbound, NULL), 0);
-	fi_freeinfo(info);
+	unbound = fixture_unbound(&attr);
 	ck_assert_int_eq(fi_ep_bind(unbound, &fx.cq->fid,
 				    FI_TRANSMIT | FI_RECV), 0);
 	duo_group_lock(&cq_now()->group);

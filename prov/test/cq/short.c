@@ -258,12 +258,9 @@ static struct fid_ep *another(struct fid_cq *cq)
 	const struct fixture_attr attr = {
 		.near = true, .threading = FI_THREAD_DOMAIN,
 	};
-	struct fi_info *info = fixture_info(&attr);
-	struct fid_ep *ep;
+	struct fid_ep *ep = fixture_unbound(&attr);
 
-	ck_assert_int_eq(fi_endpoint(fx.domain, info, &ep, NULL), 0);
 	ck_assert_int_eq(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
-	fi_freeinfo(info);
 	return ep;
 }
 
