@@ -239,26 +239,14 @@ UNIT_TEST(send_without_socket_fails)
 	ck_assert(!near_peer_exited(peer));
 }
 
-enum { SEALED, UNSEALED, PIPE, PIDFD, KINDS_OF_FD };
-
-static int fd_of[KINDS_OF_FD];
-
-static void fds_make(void)
-{
-	int pair[2];
-
-	fd_of[SEALED] = us->port->fd;
-	fd_of[UNSEALED] = memfd_create("unsealed", MFD_ALLOW_SEALING);
-	ck_assert_int_eq(ftruncate(fd_of[UNSEALED], 1 << 22), 0);
-	ck_assert_int_eq(pipe(pair), 0);
-	fd_of[PIPE] = pair[1];
-	fd_of[PIDFD] = duo_proc_pidfd(getpid());
-}
+static int fd_of[RIG_FDS];
 
 #define FEW(n, says) \
-	.fd = { SEALED, PIPE, PIDFD, PIPE }, .fds = n, .count = says
+	.fd = { RIG_SEALED, RIG_PIPE, RIG_PIDFD, RIG_PIPE }, .fds = n, \
+	.count = says
 #define GOOD FEW(3, 3)
-#define BAD(...) .fd = { __VA_ARGS__ }, .fds = 3, .count = 3
+#define BAD(a, b, c) \
+	.fd = { RIG_##a, RIG_##b, RIG_##c }, .fds = 3, .count = 3
 
 static const struct {
 	const char *name;
@@ -294,21 +282,7 @@ static void msg(size_t at)
 		.kind = msgs[at].kind,
 		.count = msgs[at].count,
 	}};
-	struct iovec iov = { fdx, sizeof(*fdx) + (size_t)msgs[at].more };
-	char rights[CMSG_SPACE(4 * sizeof(int))]
-		__attribute__((aligned(8))) = { 0 };
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	struct msghdr msg = {
-		.msg_name = &name,
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = msgs[at].fds ? rights : NULL,
-		.msg_controllen =
-			msgs[at].fds ? CMSG_SPACE(msgs[at].fds * sizeof(int))
-				     : 0,
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
-	int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
+	int from = socket(AF_UNIX, SOCK_DGRAM, 0), fd[4];
 	uint32_t i;
 
 	fdx->from.nonce += 77;
@@ -316,23 +290,16 @@ static void msg(size_t at)
 	fdx->to += msgs[at].other_to;
 	if (msgs[at].ours)
 		fdx->from = us->addr;
-	msg.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-		1 + (size_t)sprintf(name.sun_path + 1, "near.%016llx",
-				    (unsigned long long)us->addr.nonce));
 	for (i = 0; i < msgs[at].fds; i++)
-		memcpy(CMSG_DATA(cmsg) + i * sizeof(int),
-		       &fd_of[msgs[at].fd[i]], sizeof(int));
-	if (cmsg) {
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(msgs[at].fds * sizeof(int));
-	}
+		fd[i] = fd_of[msgs[at].fd[i]];
 	/* the socket's queue has space for only a few messages */
-	while (sendmsg(fd, &msg, MSG_DONTWAIT) < 0) {
+	while (rig_datagram(from, us, fdx,
+			    sizeof(*fdx) + (size_t)msgs[at].more, fd,
+			    msgs[at].fds) < 0) {
 		ck_assert_int_eq(errno, EAGAIN);
 		rig_poll_ms(us, 1);
 	}
-	close(fd);
+	close(from);
 }
 
 /* Asserts that the port ignored the message, leaked nothing, and works. */
@@ -353,7 +320,7 @@ UNIT_ROUNDS(wrong_msg, 0, ARRAY_SIZE(msgs))
 {
 	unsigned int before;
 
-	fds_make();
+	rig_fds(us, fd_of);
 	before = rig_files();
 	msg((size_t)_i);
 	message_ignored(msgs[_i].name, before);
@@ -364,7 +331,7 @@ UNIT_TEST(flood_of_datagrams_is_handled)
 	unsigned int before;
 	int i;
 
-	fds_make();
+	rig_fds(us, fd_of);
 	before = rig_files();
 	for (i = 0; i < MANY; i++)
 		msg((size_t)i % (ARRAY_SIZE(msgs)));

@@ -4,9 +4,13 @@
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/proc.h"
@@ -370,6 +374,44 @@ uint32_t rig_pages(const struct rig *rig)
 	ck_assert_uint_eq(rig_taken(rig) - rig->idle,
 			  (budget->rings + budget->extra) * near_page_size());
 	return budget->rings + budget->extra;
+}
+
+void rig_fds(const struct rig *rig, int fd[RIG_FDS])
+{
+	int pair[2];
+
+	fd[RIG_SEALED] = rig->port->fd;
+	fd[RIG_UNSEALED] = memfd_create("unsealed", MFD_ALLOW_SEALING);
+	ck_assert_int_eq(ftruncate(fd[RIG_UNSEALED], 1 << 22), 0);
+	ck_assert_int_eq(pipe(pair), 0);
+	fd[RIG_PIPE] = pair[1];
+	fd[RIG_PIDFD] = duo_proc_pidfd(getpid());
+}
+
+ssize_t rig_datagram(int from, const struct rig *to, void *data, size_t len,
+		     const int *fd, uint32_t n)
+{
+	char rights[CMSG_SPACE(RIG_MAX_FDS * sizeof(int))]
+		__attribute__((aligned(8))) = { 0 };
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+	struct iovec iov = { data, len };
+	struct msghdr msg = {
+		.msg_name = &name, .msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = n ? rights : NULL,
+		.msg_controllen = n ? CMSG_SPACE(n * sizeof(int)) : 0,
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+
+	msg.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
+		1 + (size_t)sprintf(name.sun_path + 1, "near.%016llx",
+				    (unsigned long long)to->addr.nonce));
+	if (cmsg) {
+		cmsg->cmsg_level = SOL_SOCKET;
+		cmsg->cmsg_type = SCM_RIGHTS;
+		cmsg->cmsg_len = CMSG_LEN(n * sizeof(int));
+		memcpy(CMSG_DATA(cmsg), fd, n * sizeof(int));
+	}
+	return sendmsg(from, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 uint64_t rig_overfill(struct rig *rig, struct near_peer *peer, uint64_t tag)

@@ -108,6 +108,19 @@ void rig_fill(void *buf, size_t len, unsigned int seed);
 /* Returns the rx ring of rig for the sender "other", which must exist. */
 struct near_rx_ring *rig_rx_ring(struct rig *rig, const struct rig *other);
 unsigned int rig_rx_rings(const struct rig *rig);
+/*
+ * File descriptors for datagrams of the fd exchange: a port's memory, memory
+ * that may shrink, a pipe, and a pidfd
+ */
+enum rig_fd { RIG_SEALED, RIG_UNSEALED, RIG_PIPE, RIG_PIDFD, RIG_FDS };
+#define RIG_MAX_FDS 5	/* one more than a datagram may have */
+void rig_fds(const struct rig *rig, int fd[RIG_FDS]);
+/*
+ * Sends a datagram of the fd exchange, which has n file descriptors, to a
+ * port's socket. Returns the result of sendmsg().
+ */
+ssize_t rig_datagram(int from, const struct rig *to, void *data, size_t len,
+		     const int *fd, uint32_t n);
 
 #define RIG_TIMEOUT_MS 60000 /* limit of a wait: only a hang reaches it */
 #define RIG_GONE_MS 1000 /* limit until a peer failure is found */

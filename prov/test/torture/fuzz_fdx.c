@@ -9,20 +9,12 @@
  * the port.
  */
 
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "base/proc.h"
 #include "fuzz.h"
 #include "near/link/fdx.h"
 #include "unit.h"
-
-#define FUZZ_FDS 5		/* one more than a datagram may have */
 
 static struct rig *us, *other;
 
@@ -62,33 +54,22 @@ static void fdx_serves(void)
 
 static int fdx_fd(void)
 {
-	static int some[5];
-	int pair[2];
+	static int some[RIG_FDS + 1];
 
-	if (!some[4]) {
-		ck_assert_int_eq(pipe(pair), 0);
-		some[0] = us->port->fd;
-		some[1] = memfd_create("unsealed", MFD_ALLOW_SEALING);
-		some[2] = pair[1];
-		some[3] = duo_proc_pidfd(getpid());
-		some[4] = other->port->fd;
+	if (!some[RIG_FDS]) {
+		rig_fds(us, some);
+		some[RIG_FDS] = other->port->fd;
 	}
-	return some[fuzz_below(5)];
+	return some[fuzz_below(RIG_FDS + 1)];
 }
 
 static void fdx_datagram(int from)
 {
 	struct near_fdx fdx[2] = { { .from = other->addr,
 		.to = us->addr.nonce, .kind = fuzz_below(NEAR_FDX_KINDS + 1) } };
-	char rights[CMSG_SPACE(FUZZ_FDS * sizeof(int))]
-		__attribute__((aligned(8))) = { 0 };
-	struct sockaddr_un name = { .sun_family = AF_UNIX };
-	struct iovec iov = { fdx, sizeof(fdx[0]) };
-	struct msghdr msg = { .msg_name = &name, .msg_iov = &iov,
-			      .msg_iovlen = 1, .msg_control = rights };
-	uint32_t fds = fuzz_below(FUZZ_FDS + 1), i;
-	struct cmsghdr *cmsg;
-	int fd;
+	uint32_t fds = fuzz_below(RIG_MAX_FDS + 1), i;
+	size_t len = sizeof(fdx[0]);
+	int fd[RIG_MAX_FDS];
 
 	fdx->count = fuzz_once_in(4) ? (uint32_t)fuzz_value() : fds;
 	if (fuzz_once_in(2))
@@ -96,23 +77,11 @@ static void fdx_datagram(int from)
 	for (i = fuzz_below(3); i--;)
 		fuzz_change(fdx, sizeof(fdx[0]));
 	if (fuzz_once_in(8))
-		iov.iov_len = fuzz_below(sizeof(fdx));
-	msg.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) +
-		1 + (size_t)sprintf(name.sun_path + 1, "near.%016llx",
-				    (unsigned long long)us->addr.nonce));
-	msg.msg_controllen = fds ? CMSG_SPACE(fds * sizeof(int)) : 0;
-	cmsg = CMSG_FIRSTHDR(&msg);
-	for (i = 0; i < fds; i++) {
-		fd = fdx_fd();
-		memcpy(CMSG_DATA(cmsg) + i * sizeof(int), &fd, sizeof(fd));
-	}
-	if (cmsg) {
-		cmsg->cmsg_level = SOL_SOCKET;
-		cmsg->cmsg_type = SCM_RIGHTS;
-		cmsg->cmsg_len = CMSG_LEN(fds * sizeof(int));
-	}
+		len = fuzz_below(sizeof(fdx));
+	for (i = 0; i < fds; i++)
+		fd[i] = fdx_fd();
 	/* a datagram that the socket's short queue rejects is lost */
-	sendmsg(from, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
+	rig_datagram(from, us, fdx, len, fd, fds);
 }
 
 static void fdx_datagrams(void)
