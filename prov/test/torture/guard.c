@@ -99,19 +99,14 @@ int __wrap_munmap(void *at, size_t len)
 	abort();
 }
 
+#define GUARD_PARAMS							\
+	pid_t pid, const struct iovec *here, unsigned long heres,	\
+	const struct iovec *there, unsigned long theres, unsigned long flags
+
 #define GUARD_CALL(name)						\
-	ssize_t __real_##name(pid_t pid, const struct iovec *here,	\
-			      unsigned long heres,			\
-			      const struct iovec *there,		\
-			      unsigned long theres, unsigned long flags); \
-	ssize_t __wrap_##name(pid_t pid, const struct iovec *here,	\
-			      unsigned long heres,			\
-			      const struct iovec *there,		\
-			      unsigned long theres, unsigned long flags); \
-	ssize_t __wrap_##name(pid_t pid, const struct iovec *here,	\
-			      unsigned long heres,			\
-			      const struct iovec *there,		\
-			      unsigned long theres, unsigned long flags) \
+	ssize_t __real_##name(GUARD_PARAMS);				\
+	ssize_t __wrap_##name(GUARD_PARAMS);				\
+	ssize_t __wrap_##name(GUARD_PARAMS)				\
 	{								\
 		if (theres != 1 || !guard_may(there)) {			\
 			errno = EFAULT;					\

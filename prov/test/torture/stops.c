@@ -115,32 +115,29 @@ static void stops_store(const volatile void *addr, const void *pc)
 
 #define STOPS_PC __builtin_return_address(0)
 
+/* Declares and begins a function, which no header declares. */
+#define STOPS_DEFINE(...) __VA_ARGS__; __VA_ARGS__
+
+#define STOPS_LOAD(name)						\
+	STOPS_DEFINE(void __tsan_##name(void *addr)) {}
+
+#define STOPS_STORE(name)						\
+	STOPS_DEFINE(void __tsan_##name(void *addr))			\
+	{								\
+		stops_store(addr, STOPS_PC);				\
+	}
+
 /*
  * The compiler inserts a call of these functions before each load and store.
  * Only stores count.
  */
 #define STOPS_PLAIN(n)							\
-	void __tsan_read##n(void *addr);				\
-	void __tsan_write##n(void *addr);				\
-	void __tsan_unaligned_read##n(void *addr);			\
-	void __tsan_unaligned_write##n(void *addr);			\
-	void __tsan_volatile_read##n(void *addr);			\
-	void __tsan_volatile_write##n(void *addr);			\
-	void __tsan_read##n(void *addr) {}				\
-	void __tsan_unaligned_read##n(void *addr) {}			\
-	void __tsan_volatile_read##n(void *addr) {}			\
-	void __tsan_write##n(void *addr)				\
-	{								\
-		stops_store(addr, STOPS_PC);				\
-	}								\
-	void __tsan_unaligned_write##n(void *addr)			\
-	{								\
-		stops_store(addr, STOPS_PC);				\
-	}								\
-	void __tsan_volatile_write##n(void *addr)			\
-	{								\
-		stops_store(addr, STOPS_PC);				\
-	}
+	STOPS_LOAD(read##n)						\
+	STOPS_LOAD(unaligned_read##n)					\
+	STOPS_LOAD(volatile_read##n)					\
+	STOPS_STORE(write##n)						\
+	STOPS_STORE(unaligned_write##n)					\
+	STOPS_STORE(volatile_write##n)
 
 STOPS_PLAIN(1)
 STOPS_PLAIN(2)
@@ -148,39 +145,29 @@ STOPS_PLAIN(4)
 STOPS_PLAIN(8)
 STOPS_PLAIN(16)
 
-void __tsan_init(void);
-void __tsan_func_entry(void *pc);
-void __tsan_func_exit(void);
-void __tsan_read_range(void *addr, size_t size);
-void __tsan_write_range(void *addr, size_t size);
-void __tsan_atomic_thread_fence(int order);
-void __tsan_atomic_signal_fence(int order);
+STOPS_DEFINE(void __tsan_init(void)) {}
+STOPS_DEFINE(void __tsan_func_entry(void *pc)) {}
+STOPS_DEFINE(void __tsan_func_exit(void)) {}
+STOPS_DEFINE(void __tsan_read_range(void *addr, size_t size)) {}
 
-void __tsan_init(void) {}
-void __tsan_func_entry(void *pc) {}
-void __tsan_func_exit(void) {}
-void __tsan_read_range(void *addr, size_t size) {}
-
-void __tsan_write_range(void *addr, size_t size)
+STOPS_DEFINE(void __tsan_write_range(void *addr, size_t size))
 {
 	stops_store(addr, STOPS_PC);
 }
 
-void __tsan_atomic_thread_fence(int order)
+STOPS_DEFINE(void __tsan_atomic_thread_fence(int order))
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void __tsan_atomic_signal_fence(int order)
+STOPS_DEFINE(void __tsan_atomic_signal_fence(int order))
 {
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
 #define STOPS_FETCH(n, type, name)					\
-	type __tsan_atomic##n##_fetch_##name(volatile type *at, type value, \
-					     int order);		\
-	type __tsan_atomic##n##_fetch_##name(volatile type *at, type value, \
-					     int order)			\
+	STOPS_DEFINE(type __tsan_atomic##n##_fetch_##name(		\
+			     volatile type *at, type value, int order))	\
 	{								\
 		type old = __atomic_fetch_##name(at, value,		\
 						 __ATOMIC_SEQ_CST);	\
@@ -190,12 +177,9 @@ void __tsan_atomic_signal_fence(int order)
 	}
 
 #define STOPS_SWAP(n, type, name)					\
-	int __tsan_atomic##n##_compare_exchange_##name(			\
-		volatile type *at, type *old, type value, int order,	\
-		int failed);						\
-	int __tsan_atomic##n##_compare_exchange_##name(			\
-		volatile type *at, type *old, type value, int order,	\
-		int failed)						\
+	STOPS_DEFINE(int __tsan_atomic##n##_compare_exchange_##name(	\
+			     volatile type *at, type *old, type value,	\
+			     int order, int failed))			\
 	{								\
 		bool done = __atomic_compare_exchange_n(		\
 			at, old, value, false, __ATOMIC_SEQ_CST,	\
@@ -210,23 +194,19 @@ void __tsan_atomic_signal_fence(int order)
  * They execute each operation with sequential consistency.
  */
 #define STOPS_ATOMIC(n, type)						\
-	type __tsan_atomic##n##_load(const volatile type *at, int order); \
-	void __tsan_atomic##n##_store(volatile type *at, type value,	\
-				      int order);			\
-	type __tsan_atomic##n##_exchange(volatile type *at, type value,	\
-					 int order);			\
-	type __tsan_atomic##n##_load(const volatile type *at, int order) \
+	STOPS_DEFINE(type __tsan_atomic##n##_load(			\
+			     const volatile type *at, int order))	\
 	{								\
 		return __atomic_load_n(at, __ATOMIC_SEQ_CST);		\
 	}								\
-	void __tsan_atomic##n##_store(volatile type *at, type value,	\
-				      int order)			\
+	STOPS_DEFINE(void __tsan_atomic##n##_store(			\
+			     volatile type *at, type value, int order))	\
 	{								\
 		__atomic_store_n(at, value, __ATOMIC_SEQ_CST);		\
 		stops_store(at, STOPS_PC);				\
 	}								\
-	type __tsan_atomic##n##_exchange(volatile type *at, type value,	\
-					 int order)			\
+	STOPS_DEFINE(type __tsan_atomic##n##_exchange(			\
+			     volatile type *at, type value, int order))	\
 	{								\
 		type old = __atomic_exchange_n(at, value, __ATOMIC_SEQ_CST); \
 									\
@@ -247,18 +227,14 @@ STOPS_ATOMIC(16, uint16_t)
 STOPS_ATOMIC(32, uint32_t)
 STOPS_ATOMIC(64, uint64_t)
 
-/* Names of functions that the linker replaces (--wrap) */
+/* Functions that the linker replaces (--wrap) */
 void *__real_memcpy(void *to, const void *from, size_t len);
-void *__wrap_memcpy(void *to, const void *from, size_t len);
 void *__real_memset(void *to, int value, size_t len);
-void *__wrap_memset(void *to, int value, size_t len);
 void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from);
-void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from);
 int __real_munmap(void *at, size_t len);
-int __wrap_munmap(void *at, size_t len);
 
 /* Copies two halves, with a possible stop between them. */
-void *__wrap_memcpy(void *to, const void *from, size_t len)
+STOPS_DEFINE(void *__wrap_memcpy(void *to, const void *from, size_t len))
 {
 	size_t half = len / 2;
 
@@ -270,13 +246,14 @@ void *__wrap_memcpy(void *to, const void *from, size_t len)
 	return to;
 }
 
-void *__wrap_memset(void *to, int value, size_t len)
+STOPS_DEFINE(void *__wrap_memset(void *to, int value, size_t len))
 {
 	stops_store(to, STOPS_PC);
 	return __real_memset(to, value, len);
 }
 
-void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from)
+STOPS_DEFINE(void *__wrap_mmap(void *at, size_t len, int prot, int flags,
+			       int fd, off_t from))
 {
 	void *got = __real_mmap(at, len, prot, flags, fd, from);
 
@@ -289,7 +266,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t from)
 	return got;
 }
 
-int __wrap_munmap(void *at, size_t len)
+STOPS_DEFINE(int __wrap_munmap(void *at, size_t len))
 {
 	uint32_t i;
 
@@ -299,11 +276,15 @@ int __wrap_munmap(void *at, size_t len)
 	return __real_munmap(at, len);
 }
 
+#define STOPS_VM_PARAMS							\
+	(pid_t pid, const struct iovec *here, unsigned long heres,	\
+	 const struct iovec *there, unsigned long theres, unsigned long flags)
+#define STOPS_VM_ARGS (pid, here, heres, there, theres, flags)
+
 /* System calls that act on another process: a process stops after the call. */
 #define STOPS_CALL(name, declare, pass)					\
 	ssize_t __real_##name declare;					\
-	ssize_t __wrap_##name declare;					\
-	ssize_t __wrap_##name declare					\
+	STOPS_DEFINE(ssize_t __wrap_##name declare)			\
 	{								\
 		ssize_t ret = __real_##name pass;			\
 									\
@@ -314,22 +295,13 @@ int __wrap_munmap(void *at, size_t len)
 STOPS_CALL(write, (int fd, const void *buf, size_t len), (fd, buf, len))
 STOPS_CALL(sendmsg, (int fd, const struct msghdr *msg, int flags),
 	   (fd, msg, flags))
-STOPS_CALL(process_vm_readv,
-	   (pid_t pid, const struct iovec *here, unsigned long heres,
-	    const struct iovec *there, unsigned long theres,
-	    unsigned long flags),
-	   (pid, here, heres, there, theres, flags))
-STOPS_CALL(process_vm_writev,
-	   (pid_t pid, const struct iovec *here, unsigned long heres,
-	    const struct iovec *there, unsigned long theres,
-	    unsigned long flags),
-	   (pid, here, heres, there, theres, flags))
+STOPS_CALL(process_vm_readv, STOPS_VM_PARAMS, STOPS_VM_ARGS)
+STOPS_CALL(process_vm_writev, STOPS_VM_PARAMS, STOPS_VM_ARGS)
 
 /* fallocate() returns int, so that STOPS_CALL does not fit. */
 int __real_fallocate(int fd, int mode, off_t from, off_t len);
-int __wrap_fallocate(int fd, int mode, off_t from, off_t len);
 
-int __wrap_fallocate(int fd, int mode, off_t from, off_t len)
+STOPS_DEFINE(int __wrap_fallocate(int fd, int mode, off_t from, off_t len))
 {
 	int ret = __real_fallocate(fd, mode, from, len);
 
