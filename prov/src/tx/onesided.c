@@ -205,7 +205,7 @@ static bool duo_onesided_device(const struct duo_domain *domain,
  * Injects a write from device memory. Copies the data to the stack first,
  * because NEAR_RMA_COPY requires host memory. Returns
  * - -FI_EINVAL: the data is too long
- * - -FI_EIO: the copy has failed
+ * - an error of duo_device_out()
  * - otherwise the result of near_rma()
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
@@ -213,11 +213,13 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 {
 	uint8_t copy[DUO_LOCAL_INJECT];
 	const struct iovec iov = { copy, op.len };
+	int ret;
 
 	if (op.len > sizeof(copy))
 		return -FI_EINVAL;
-	if (duo_device_out(ep->domain, copy, op.local.iov, desc, op.len))
-		return -FI_EIO;
+	ret = duo_device_out(ep->domain, copy, op.local.iov, desc, op.len);
+	if (ret)
+		return ret;
 	op.local = (struct near_rma_bufs) { &iov, 1, NULL };
 	return near_rma(ep->near->port, peer, &op);
 }
@@ -277,9 +279,10 @@ static int duo_onesided_near(struct duo_ep *ep, fi_addr_t index,
 	if (ret == NEAR_RMA_DONE || duo_onesided_reported(ep, ret))
 		duo_near_onesided_done(ep, peer, op->cookie, op->about,
 				       ret < 0 ? -ret : 0);
+	else if (ret && !ep->core.carries_nothing)
+		return duo_onesided_rejected(ep, index, op, ret);
 	else if (ret)
-		return ep->core.carries_nothing ? ret :
-		       duo_onesided_rejected(ep, index, op, ret);
+		return ret == -FI_ENOMEM ? -FI_EAGAIN : ret;
 	(op->about & FI_ATOMIC ? ep->stats.atomic_ops :
 				 ep->stats.rma_ops)[FI_DUO_LOCAL]++;
 	return 0;

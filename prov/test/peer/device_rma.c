@@ -7,6 +7,8 @@
  * the device library.
  */
 
+#include <errno.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <rdma/fi_atomic.h>
 #include <rdma/fi_rma.h>
@@ -79,6 +81,38 @@ UNIT_TEST(injected_write_copies_buffer)
 	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_INJECT), 0);
 	fake.device.fails = false;
 	carried(1, 0, 1);
+}
+
+/* There is no memory for the bounce buffer of the domain. */
+UNIT_TEST(injected_write_without_memory_can_be_repeated)
+{
+	void *desc = fi_mr_desc(mr);
+	const struct iovec iov = { fake.device.base, 8 };
+	const struct fi_rma_iov at = { START, 8, KEY };
+	const struct fi_msg_rma msg = {
+		.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
+		.rma_iov = &at, .rma_iov_count = 1,
+	};
+
+	unit_reject_if(SYS_mmap, 1, 256 << 10, SECCOMP_RET_ERRNO | ENOMEM);
+	ck_assert_int_eq(fi_writemsg(fx.ep, &msg, FI_INJECT), -FI_EAGAIN);
+	carried(0, 0, 0);
+}
+
+/*
+ * There is no memory for a stage. In the provider near, which has no core, the
+ * application must retry.
+ */
+UNIT_LOOP(write_without_memory_uses_core_or_is_repeated, 0, 2)
+{
+	ck_assert_int_eq(fi_tinject(fx.ep, "", 0, peer, TAG), 0);
+	unit_reject(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSPC);
+	fixture_ep()->core.carries_nothing = _i;
+	ck_assert_int_eq(fi_write(fx.ep, fake.device.base, 8, fi_mr_desc(mr),
+				  peer, START, KEY, NULL),
+			 _i ? -FI_EAGAIN : 0);
+	carried(0, 0, !_i);
+	fixture_ep()->core.carries_nothing = false;
 }
 
 /* Polls until the peer's RMA has ended. */
