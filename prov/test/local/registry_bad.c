@@ -60,9 +60,11 @@ static void put(size_t offset, uint64_t value, size_t size)
 	memcpy(record + offset, &value, size);
 }
 
-static void sign(void)
+/* Overwrites the file with the changed record and its checksum. */
+static void rewrite_signed(void)
 {
 	put(RECORD_CHECKSUM, record_checksum(record), 8);
+	rewrite(RECORD_SIZE);
 }
 
 UNIT_CASE("content", setup, teardown);
@@ -137,8 +139,7 @@ UNIT_ROUNDS(wrong_field_is_rejected, 0, ARRAY_SIZE(field_cases))
 {
 	put(field_cases[_i].offset, field_cases[_i].value,
 	    field_cases[_i].size);
-	sign();
-	rewrite(RECORD_SIZE);
+	rewrite_signed();
 	ck_assert_msg(lookup() == field_cases[_i].reason, "%s",
 		      field_cases[_i].name);
 	ck_assert_msg((name[0] != '\0') ==
@@ -149,8 +150,7 @@ UNIT_ROUNDS(wrong_field_is_rejected, 0, ARRAY_SIZE(field_cases))
 UNIT_TEST(unterminated_name_is_rejected)
 {
 	memset(record + RECORD_SHM_NAME, 'n', DUO_TRANSPORT_NAME_MAX);
-	sign();
-	rewrite(RECORD_SIZE);
+	rewrite_signed();
 	ck_assert_int_eq(lookup(), FI_DUO_BAD_RECORD);
 }
 
@@ -289,8 +289,7 @@ UNIT_TEST(any_pid_ns_transport_tests_lock)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
-	sign();
-	rewrite(RECORD_SIZE);
+	rewrite_signed();
 	unit_any_pid_ns = true;
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	close(pub.fd);
@@ -308,8 +307,7 @@ UNIT_TEST(sweep_keeps_other_pid_namespaces)
 {
 	put(RECORD_PID_NS, 1, 8);
 	put(RECORD_PID, 0x7ffffff0, 4);
-	sign();
-	rewrite(RECORD_SIZE);
+	rewrite_signed();
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	ck_assert_int_eq(unit_dir_count(), 1);
 }

@@ -21,7 +21,7 @@
 #define FILES 64 /* limit of open files in tests without free descriptors */
 
 static const char *dir;
-static char name[DUO_TRANSPORT_NAME_MAX];
+static char name[DUO_TRANSPORT_NAME_MAX], region[DUO_TRANSPORT_NAME_MAX];
 static int report[2];	/* pipe through which the child reports its progress */
 
 static void setup(void)
@@ -73,11 +73,20 @@ static pid_t child_start(bool ready, pid_t *orphan)
 
 	if (!child)
 		child_main(ready, orphan);
-	ck_assert_int_eq(read(report[0], name, sizeof(name)), sizeof(name));
+	ck_assert_int_eq(read(report[0], region, sizeof(region)),
+			 sizeof(region));
 	if (orphan)
 		ck_assert_int_eq(read(report[0], orphan, sizeof(*orphan)),
 				 sizeof(*orphan));
 	return child;
+}
+
+/* Asserts that a sweep, or one of another process before, removed all. */
+static void expect_swept(void)
+{
+	ck_assert_uint_eq(unit_sweep(dir), 0);
+	ck_assert(!region_exists(region));
+	ck_assert_int_eq(unit_dir_count(), 0);
 }
 
 UNIT_CASE("exited", setup, unit_dir_remove);
@@ -85,18 +94,13 @@ UNIT_CASE("exited", setup, unit_dir_remove);
 UNIT_TEST(record_of_dead_owner_is_swept)
 {
 	struct duo_publication pub;
-	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = child_start(true, NULL);
 
-	memcpy(region, name, sizeof(region));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
-	/* another process's sweep may already have removed the region */
-	ck_assert_uint_eq(unit_sweep(dir), 0);
-	ck_assert(!region_exists(region));
-	ck_assert_int_eq(unit_dir_count(), 0);
+	expect_swept();
 	ck_assert_int_eq(lookup(), FI_DUO_NOT_REGISTERED);
 	/* the owner's address can be published again */
 	ck_assert_int_eq(unit_reserve(dir, "peer", 4, &pub), 0);
@@ -105,15 +109,11 @@ UNIT_TEST(record_of_dead_owner_is_swept)
 
 UNIT_TEST(reserved_record_of_dead_owner_is_swept)
 {
-	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t child = child_start(false, NULL);
 
-	memcpy(region, name, sizeof(region));
 	ck_assert_uint_eq(unit_sweep(dir), 1);
 	unit_kill(child);
-	ck_assert_uint_eq(unit_sweep(dir), 0);
-	ck_assert(!region_exists(region));
-	ck_assert_int_eq(unit_dir_count(), 0);
+	expect_swept();
 }
 
 /*
@@ -139,16 +139,12 @@ UNIT_TEST(empty_record_of_dead_owner_is_swept)
  */
 UNIT_TEST(inherited_lock_does_not_keep_record)
 {
-	char region[DUO_TRANSPORT_NAME_MAX];
 	pid_t orphan, child = child_start(true, &orphan);
 
-	memcpy(region, name, sizeof(region));
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	unit_kill(child);
 	ck_assert_int_eq(lookup(), FI_DUO_EXITED);
-	ck_assert_uint_eq(unit_sweep(dir), 0);
-	ck_assert(!region_exists(region));
-	ck_assert_int_eq(unit_dir_count(), 0);
+	expect_swept();
 	kill(orphan, SIGKILL);
 }
 
@@ -187,7 +183,7 @@ UNIT_LOOP(sweep_without_descriptors_keeps_record, 0, 8)
 	duo_registry_sweep(lock, duo_transports);
 	free_files();
 	ck_assert_msg(unit_dir_count() == 2, "%d descriptors", _i);
-	ck_assert_msg(region_exists(name), "%d descriptors: region", _i);
+	ck_assert_msg(region_exists(region), "%d descriptors: region", _i);
 	ck_assert_int_eq(lookup(), FI_DUO_OK);
 	duo_registry_unlock(lock);
 	duo_registry_withdraw(&own);
@@ -233,19 +229,19 @@ static const struct {
 
 UNIT_LOOP(sweep_removes_only_ofi_duo_regions, 0, ARRAY_SIZE(region_cases))
 {
-	const char *region = region_cases[_i].region;
-	bool real = region[0] == '/';
+	const char *other = region_cases[_i].region;
+	bool real = other[0] == '/';
 	struct duo_publication pub;
 	uint8_t record[RECORD_SIZE];
 	uint64_t checksum;
 
 	if (real)
-		unit_region_make(region);
+		unit_region_make(other);
 	unit_publish(dir, "peer", 4, &pub);
 	ck_assert_int_eq(pread(pub.fd, record, sizeof(record), 0),
 			 sizeof(record));
 	memset(record + RECORD_SHM_NAME, 0, DUO_TRANSPORT_NAME_MAX);
-	memcpy(record + RECORD_SHM_NAME, region, strlen(region));
+	memcpy(record + RECORD_SHM_NAME, other, strlen(other));
 	checksum = record_checksum(record);
 	memcpy(record + RECORD_CHECKSUM, &checksum, sizeof(checksum));
 	ck_assert_int_eq(pwrite(pub.fd, record, sizeof(record), 0),
@@ -256,8 +252,8 @@ UNIT_LOOP(sweep_removes_only_ofi_duo_regions, 0, ARRAY_SIZE(region_cases))
 	ck_assert_uint_eq(unit_sweep(dir), 0);
 	ck_assert_int_eq(unit_dir_count(), 0);
 	if (real) {
-		ck_assert_msg(region_exists(region), "%s: removed",
+		ck_assert_msg(region_exists(other), "%s: removed",
 			      region_cases[_i].name);
-		shm_unlink(region);
+		shm_unlink(other);
 	}
 }
