@@ -272,6 +272,13 @@ void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag)
 	ck_assert_int_eq(try_recv(slot, src, tag), 0);
 }
 
+void post_untagged(struct slot *slot, fi_addr_t src)
+{
+	memset(slot, 0, sizeof(*slot));
+	ck_assert_int_eq(fi_recv(fx.ep, slot->buf, sizeof(slot->buf), NULL,
+				 src, slot), 0);
+}
+
 ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 		   uint64_t flags)
 {
@@ -295,6 +302,12 @@ void poll_cq(int count)
 		ret = fi_cq_read(fx.cq, NULL, 0);
 		ck_assert(!ret || ret == -FI_EAGAIN);
 	}
+}
+
+void expect_posted(uint32_t count)
+{
+	poll_cq(2 * LAZY_POLLS);
+	ck_assert_uint_eq(fake_core_posted(), count);
 }
 
 struct fi_cq_tagged_entry expect_entry(void *context, fi_addr_t src)

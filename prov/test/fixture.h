@@ -139,10 +139,17 @@ ssize_t send_x(struct fid_ep *ep, fi_addr_t to, void *context);
 /* Calls fi_trecv for a whole slot; returns the result. */
 ssize_t try_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
 void post_recv(struct slot *slot, fi_addr_t src, uint64_t tag);
+/* Posts an untagged receive. */
+void post_untagged(struct slot *slot, fi_addr_t src);
 /* Calls fi_trecvmsg with one buffer of len bytes; returns the result. */
 ssize_t recv_flags(void *context, char *buf, size_t len, fi_addr_t src,
 		   uint64_t flags);
 void poll_cq(int count);
+/*
+ * Polls longer than ofi_duo defers receives. Asserts how many receives the core
+ * has.
+ */
+void expect_posted(uint32_t count);
 /* Polls; asserts one completion of this slot, with text and source. */
 void expect_recv(struct slot *slot, const char *text, fi_addr_t src);
 /* Polls; asserts context and source of one completion, and returns it. */

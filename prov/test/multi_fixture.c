@@ -61,13 +61,6 @@ void multi_post_receiving(struct multi *m, size_t len)
 	multi_far("far");
 }
 
-void multi_post_single(struct slot *slot)
-{
-	memset(slot, 0, sizeof(*slot));
-	ck_assert_int_eq(fi_recv(fx.ep, slot->buf, sizeof(slot->buf), NULL,
-				 FI_ADDR_UNSPEC, slot), 0);
-}
-
 void multi_arrive(int path, const char *text)
 {
 	arrive(path, DUO_MSG, text);

@@ -33,8 +33,6 @@ void multi_post_for(int path, struct multi *m, size_t len);
  * completes m only after fake_core_release().
  */
 void multi_post_receiving(struct multi *m, size_t len);
-/* Posts an untagged receive of a whole slot from any source. */
-void multi_post_single(struct slot *slot);
 void multi_arrive(int path, const char *text);
 static inline void multi_near(const char *text)
 {

@@ -253,6 +253,12 @@ void until_sent(void)
 		poll_both(1);
 }
 
+void post_large(void *context)
+{
+	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0,
+				  context), 0);
+}
+
 void post_multi(void *context, void *buf, size_t len, void *desc,
 		fi_addr_t src)
 {

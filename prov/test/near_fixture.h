@@ -79,6 +79,8 @@ static inline void rig_send_large(unsigned int flags)
 void poll_both(int count);
 /* Polls both sides until the peer's large message has ended. */
 void until_sent(void);
+/* Posts a tagged receive of LARGE bytes at got. */
+void post_large(void *context);
 /* Posts a multi-receive buffer. */
 void post_multi(void *context, void *buf, size_t len, void *desc,
 		fi_addr_t src);

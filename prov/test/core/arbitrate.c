@@ -18,8 +18,7 @@ static void post_on_core(int count)
 
 	for (i = 0; i < count; i++)
 		post_recv(&slot[i], FI_ADDR_UNSPEC, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), count);
+	expect_posted(count);
 }
 
 static void expect_arbitrations(uint64_t won, uint64_t lost)

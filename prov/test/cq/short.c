@@ -100,8 +100,7 @@ UNIT_LOOP(fast_path_receives_small_message, 0, 8)
 	if (flags & NEAR_TAGGED)
 		post_recv(&slot, peer, TAG);
 	else
-		ck_assert_int_eq(fi_recv(fx.ep, slot.buf, 64, NULL, peer,
-					 &slot), 0);
+		post_untagged(&slot, peer);
 	rig_send_of(len, flags);
 	ck_assert_int_eq(fi_cq_readfrom(fx.cq, &entry, 1, &src), 1);
 	ck_assert_uint_eq(fast_path_reads(), before + 1);
@@ -137,8 +136,7 @@ UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 	until_fast_path();
 	before = fast_path_reads();
 	if (flags)
-		ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG,
-					  0, &slot), 0);
+		post_large(&slot);
 	else
 		ck_assert_int_eq(fi_recv(fx.ep, got, LARGE, NULL, peer, &slot),
 				 0);
@@ -156,8 +154,7 @@ UNIT_LOOP(fast_path_reads_large_message, 0, 2)
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 0);
 	near_poll(rig.port, &rig_sink);
 	ck_assert_int_eq(rig.sent, 1);
-	ck_assert_int_eq(fi_trecv(fx.ep, got, LARGE, NULL, peer, TAG, 0, &slot),
-			 0);
+	post_large(&slot);
 	rig_send_large(NEAR_TAGGED);
 	ck_assert_uint_eq(both_entry(&slot).len, LARGE);
 	ck_assert_uint_eq(fixture_ep()->near->port->rx_ops.chunks, 1);

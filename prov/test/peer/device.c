@@ -365,8 +365,7 @@ UNIT_TEST(core_receive_gets_core_descriptor)
 UNIT_TEST(recalled_receive_gets_near_message)
 {
 	post_device(0, 16, FI_ADDR_UNSPEC);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	rig_send("by near");
 	both_entry(&context);
 	ck_assert_str_eq(fake.device.shadow, "by near");

@@ -87,8 +87,7 @@ UNIT_LOOP(failed_peer_ends_receives_on_core, 0, 2)
 	rig_end();
 	expect_reset(&slot);
 	expect_reset(&other);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	ck_assert_uint_eq(fixture_ep()->match[DUO_TAGGED].posted_count, 1);
 	ck_assert_int_eq(fi_cancel(&fx.ep->fid, &any), 0);
 	expect_error(&any, FI_ECANCELED);

@@ -58,8 +58,7 @@ UNIT_TEST(gone_peer_is_freed_while_another_fails)
 	while (fixture_ep()->near->peer[2]->state != NEAR_PEER_GONE)
 		poll_cq(1);
 	post_recv(&slot, FI_ADDR_UNSPEC, TAG);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	fake_core_release();
 	rig_send("second");
 	ck_assert_int_eq(near_send(failing, us[0], &(struct near_msg) {

@@ -24,6 +24,24 @@ static void confirm(void)
 	expect_recv(&slot[0], "first", local);
 }
 
+/* Another process gets the address of `local`. */
+static void restart_local(void)
+{
+	peer_end(local_name);
+	ck_assert_uint_eq(peer_insert(1), local);
+}
+
+/* This process sends over the core: multi[0] must get both messages. */
+static void expect_two(void)
+{
+	fake.core.hold = true;
+	fake_core_arrive(DUO_MSG, local, 0, "one");
+	fake_core_arrive(DUO_MSG, local, 0, "two");
+	fake_core_release();
+	multi_expect(&multi[0], "one", local, false);
+	multi_expect(&multi[0], "two", local, false);
+}
+
 UNIT_CASE("behind", multi_setup, fixture_close);
 
 UNIT_TEST(receive_without_overlap_is_not_blocked)
@@ -45,10 +63,9 @@ UNIT_TEST(receive_behind_blocked_one_is_blocked)
 	fi_addr_t other = peer_insert(3);
 
 	ck_assert_int_eq(multi_try(&multi[0], 8, remote, 0), 0);
-	multi_post_single(&slot[0]);
+	post_untagged(&slot[0], FI_ADDR_UNSPEC);
 	ck_assert_int_eq(multi_try(&multi[1], 32, other, 0), 0);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	fake_core_arrive(DUO_MSG, other, 0, "single");
 	expect_nothing();
 	multi_far("far");
@@ -74,10 +91,9 @@ UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 	 */
 	confirm();
 	ck_assert_int_eq(multi_try(&multi[0], 32, other, 0), 0);
-	multi_post_single(&slot[0]);
+	post_untagged(&slot[0], FI_ADDR_UNSPEC);
 	ck_assert_int_eq(multi_try(&multi[1], 32, remote, 0), 0);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	if (_i) {
 		ck_assert_int_eq(fi_cancel(&fx.ep->fid, &slot[0]), 0);
 		expect_error(&slot[0], FI_ECANCELED);
@@ -99,8 +115,7 @@ UNIT_LOOP(end_of_blocked_receive_unblocks, 0, 2)
 UNIT_TEST(remainder_stays_behind_readmitted_receive)
 {
 	confirm();
-	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
-				 local, &slot[0]), 0);
+	post_untagged(&slot[0], local);
 	multi_post_receiving(&multi[0], 64);
 	peer_end(local_name);
 	/*
@@ -111,8 +126,7 @@ UNIT_TEST(remainder_stays_behind_readmitted_receive)
 	ck_assert_uint_eq(peer_insert(1), local);
 	fake_core_release();
 	multi_expect(&multi[0], "far", remote, false);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 2);
+	expect_posted(2);
 	fake_core_arrive(DUO_MSG, local, 0, "new");
 	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 3);
 }
@@ -132,20 +146,17 @@ UNIT_LOOP(blocked_receive_stays_behind_readmitted_receive, 0, 2)
 	static struct slot blocked, tagged[2];
 
 	confirm();
-	ck_assert_int_eq(fi_recv(fx.ep, slot[0].buf, sizeof(slot[0].buf), NULL,
-				 local, &slot[0]), 0);
+	post_untagged(&slot[0], local);
 	if (_i) {
 		post_recv(&tagged[0], local, TAG);
 		post_recv(&tagged[1], FI_ADDR_UNSPEC, TAG);
 	}
 	multi_post(&multi[0], 4);
-	multi_post_single(&blocked);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1 + _i);
+	post_untagged(&blocked, FI_ADDR_UNSPEC);
+	expect_posted(1 + _i);
 	multi_far("full");
 	fake_core_arrive(DUO_MSG, local, 0, "new");
-	peer_end(local_name);
-	ck_assert_uint_eq(peer_insert(1), local);
+	restart_local();
 	multi_expect(&multi[0], "full", remote, true);
 	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 3);
 }
@@ -161,17 +172,11 @@ UNIT_TEST(remainder_stays_behind_readmitted_buffer)
 	confirm();
 	ck_assert_int_eq(multi_try(&multi[0], 64, local, FI_COMPLETION), 0);
 	multi_post_receiving(&multi[1], 64);
-	peer_end(local_name);
-	ck_assert_uint_eq(peer_insert(1), local);
+	restart_local();
 	poll_cq(2 * LAZY_POLLS);
 	fake_core_release();
 	multi_expect(&multi[1], "far", remote, false);
-	fake.core.hold = true;
-	fake_core_arrive(DUO_MSG, local, 0, "one");
-	fake_core_arrive(DUO_MSG, local, 0, "two");
-	fake_core_release();
-	multi_expect(&multi[0], "one", local, false);
-	multi_expect(&multi[0], "two", local, false);
+	expect_two();
 }
 
 /*
@@ -187,27 +192,19 @@ UNIT_LOOP(readmitted_buffer_on_core_blocks_receive, 0, 2)
 	static struct slot later;
 
 	ck_assert_int_eq(multi_try(&multi[0], 64, local, FI_COMPLETION), 0);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	confirm();
-	multi_post_single(&later);
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 2);
+	post_untagged(&later, FI_ADDR_UNSPEC);
+	expect_posted(2);
 	fake.core.hold = _i;
 	if (_i)
 		fake_core_arrive(DUO_MSG, local, 0, "part");
-	peer_end(local_name);
-	ck_assert_uint_eq(peer_insert(1), local);
+	restart_local();
 	poll_cq(2 * LAZY_POLLS);
 	fake_core_release();
 	if (_i)
 		multi_expect(&multi[0], "part", local, false);
-	fake.core.hold = true;
-	fake_core_arrive(DUO_MSG, local, 0, "one");
-	fake_core_arrive(DUO_MSG, local, 0, "two");
-	fake_core_release();
-	multi_expect(&multi[0], "one", local, false);
-	multi_expect(&multi[0], "two", local, false);
+	expect_two();
 }
 
 /*
@@ -216,8 +213,7 @@ UNIT_LOOP(readmitted_buffer_on_core_blocks_receive, 0, 2)
  */
 static void expect_not_blocked(void)
 {
-	poll_cq(2 * LAZY_POLLS);
-	ck_assert_uint_eq(fake_core_posted(), 1);
+	expect_posted(1);
 	multi_far("far");
 	ck_assert_uint_eq(expect_entry(&slot[0], remote).len, 3);
 	multi_near("near");
@@ -230,7 +226,7 @@ UNIT_LOOP(local_buffer_does_not_block, 0, 2)
 		multi_near("1"), poll_cq(1);
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);
-	multi_post_single(&slot[0]);
+	post_untagged(&slot[0], FI_ADDR_UNSPEC);
 	if (_i == 0) {
 		poll_cq(2 * LAZY_POLLS);
 		ck_assert(!TAILQ_EMPTY(&fixture_ep()->lazy.blocked));
@@ -246,6 +242,6 @@ UNIT_TEST(local_buffer_on_efa_does_not_block)
 {
 	ck_assert_int_eq(multi_try(&multi[0], 32, local, FI_COMPLETION),
 			 0);
-	multi_post_single(&slot[0]);
+	post_untagged(&slot[0], FI_ADDR_UNSPEC);
 	expect_not_blocked();
 }

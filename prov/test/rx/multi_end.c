@@ -129,7 +129,7 @@ UNIT_TEST(cancel_before_start_cancels_buffer)
 	multi_expect_canceled(&multi[0]);
 	expect_nothing();
 	ck_assert_uint_eq(fixture_ep()->group->pending, 0);
-	multi_post_single(&slot[0]);
+	post_untagged(&slot[0], FI_ADDR_UNSPEC);
 	ck_assert_uint_eq(expect_entry(&slot[0], local).len, 1);
 	multi_expect_idle();
 }
