@@ -190,13 +190,8 @@ int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
 	       -FI_ENOSYS : 0;
 }
 
-struct fi_ops fake_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_close,
-	.bind = fake_no_bind,
-	.control = fake_control,
-	.ops_open = fake_ops_open,
-};
+struct fi_ops fake_fid_ops =
+	FAKE_FID_OPS(fake_close, fake_no_bind, fake_control, fake_ops_open);
 
 static int fake_domain_open(struct fid_fabric *fabric, struct fi_info *info,
 			    struct fid_domain **domain, void *context)

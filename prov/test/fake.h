@@ -268,6 +268,11 @@ extern int fake_ops;
 int fake_ops_open(struct fid *fid, const char *name, uint64_t flags,
 		  void **ops, void *context);
 int fake_control(struct fid *fid, int command, void *arg);
+/* Initializes a struct fi_ops with these functions. */
+#define FAKE_FID_OPS(close_, bind_, control_, ops_open_) {		\
+	.size = sizeof(struct fi_ops), .close = close_, .bind = bind_,	\
+	.control = control_, .ops_open = ops_open_,			\
+}
 struct fake_msg *fake_msg_new(enum duo_rx_kind kind, const char *text);
 /* fake_device.c */
 void fake_device_open(size_t len);

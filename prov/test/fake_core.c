@@ -99,13 +99,9 @@ static int fake_core_av_close(struct fid *fid)
 	return ret;
 }
 
-static struct fi_ops fake_core_av_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_core_av_close,
-	.bind = fake_no_bind,
-	.control = fake_control,
-	.ops_open = fake_ops_open,
-};
+static struct fi_ops fake_core_av_fid_ops =
+	FAKE_FID_OPS(fake_core_av_close, fake_no_bind, fake_control,
+		     fake_ops_open);
 
 static int fake_core_av_open(struct fid_domain *domain,
 			     struct fi_av_attr *attr, struct fid_av **av,
@@ -218,13 +214,9 @@ int fake_core_trywait(struct fid_fabric *fabric, struct fid **fids, int count)
 	return fake_core_next(cq) ? -FI_EAGAIN : 0;
 }
 
-static struct fi_ops fake_core_cq_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_core_cq_close,
-	.bind = fake_no_bind,
-	.control = fake_core_cq_control,
-	.ops_open = fake_ops_open,
-};
+static struct fi_ops fake_core_cq_fid_ops =
+	FAKE_FID_OPS(fake_core_cq_close, fake_no_bind, fake_core_cq_control,
+		     fake_ops_open);
 
 static int fake_core_cq_open(struct fid_domain *domain,
 			     struct fi_cq_attr *attr, struct fid_cq **cq,
@@ -293,13 +285,9 @@ static int fake_core_ep_close(struct fid *fid)
 	return err ? -err : fake_close(fid);
 }
 
-static struct fi_ops fake_core_ep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_core_ep_close,
-	.bind = fake_core_ep_bind,
-	.control = fake_core_ep_control,
-	.ops_open = fake_ops_open,
-};
+static struct fi_ops fake_core_ep_fid_ops =
+	FAKE_FID_OPS(fake_core_ep_close, fake_core_ep_bind,
+		     fake_core_ep_control, fake_ops_open);
 
 static int fake_core_setopt(fid_t fid, int level, int optname,
 			    const void *optval, size_t optlen)

@@ -32,13 +32,9 @@ static int fake_core_mr_close(struct fid *fid)
 	return mr->again ? mr->again--, 0 : fake_close(fid);
 }
 
-static struct fi_ops fake_core_mr_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_core_mr_close,
-	.bind = fake_core_mr_bind,
-	.control = fake_core_mr_control,
-	.ops_open = fake_ops_open,
-};
+static struct fi_ops fake_core_mr_fid_ops =
+	FAKE_FID_OPS(fake_core_mr_close, fake_core_mr_bind,
+		     fake_core_mr_control, fake_ops_open);
 
 static int fake_core_mr_regattr(struct fid *fid, const struct fi_mr_attr *attr,
 				uint64_t flags, struct fid_mr **mr)

@@ -113,12 +113,8 @@ static struct fi_ops_av fake_shm_av_ops = {
 	.insert = fake_shm_insert,
 };
 
-static struct fi_ops fake_shm_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_close,
-	.bind = fake_no_bind,
-	.control = fake_control,
-};
+static struct fi_ops fake_shm_fid_ops =
+	FAKE_FID_OPS(fake_close, fake_no_bind, fake_control, NULL);
 
 /*
  * Fails the test if the shared memory (region) of a peer is already unmapped:
@@ -139,12 +135,8 @@ static int fake_shm_av_close(struct fid *fid)
 	return fake_close(fid);
 }
 
-static struct fi_ops fake_shm_av_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_shm_av_close,
-	.bind = fake_no_bind,
-	.control = fake_control,
-};
+static struct fi_ops fake_shm_av_fid_ops =
+	FAKE_FID_OPS(fake_shm_av_close, fake_no_bind, fake_control, NULL);
 
 static struct fake_map *fake_map_new(void)
 {
@@ -304,12 +296,9 @@ static int fake_shm_ep_close(struct fid *fid)
 	return fake_close(fid);
 }
 
-static struct fi_ops fake_shm_ep_fid_ops = {
-	.size = sizeof(struct fi_ops),
-	.close = fake_shm_ep_close,
-	.bind = fake_shm_ep_bind,
-	.control = fake_shm_ep_control,
-};
+static struct fi_ops fake_shm_ep_fid_ops =
+	FAKE_FID_OPS(fake_shm_ep_close, fake_shm_ep_bind, fake_shm_ep_control,
+		     NULL);
 
 static int fake_shm_setname(fid_t fid, void *addr, size_t addrlen)
 {
