@@ -51,63 +51,44 @@ static size_t split(struct iovec iov[2], enum split how, size_t len)
 	return len < PREFIX ? 1 : 2;
 }
 
-static ssize_t send_msg(enum call call, enum split how, size_t len,
-			fi_addr_t to)
+static ssize_t send_as(bool tagged, enum call call, enum split how, size_t len,
+		       fi_addr_t to)
 {
 	struct iovec iov[2];
+	const size_t count = split(iov, how, len);
 	const struct fi_msg msg = {
-		.msg_iov = iov, .iov_count = split(iov, how, len), .addr = to,
+		.msg_iov = iov, .iov_count = count, .addr = to,
+		.context = &context,
+	};
+	const struct fi_msg_tagged tmsg = {
+		.msg_iov = iov, .iov_count = count, .addr = to, .tag = TAG,
 		.context = &context,
 	};
 
 	switch (call) {
 	case ONE:
-		return fi_send(fx.ep, buf, len, NULL, to, &context);
+		return tagged ? fi_tsend(fx.ep, buf, len, NULL, to, TAG,
+					 &context) :
+				fi_send(fx.ep, buf, len, NULL, to, &context);
 	case VECTOR:
-		return fi_sendv(fx.ep, iov, NULL, msg.iov_count, to, &context);
+		return tagged ? fi_tsendv(fx.ep, iov, NULL, count, to, TAG,
+					  &context) :
+				fi_sendv(fx.ep, iov, NULL, count, to, &context);
 	case MSG:
-		return fi_sendmsg(fx.ep, &msg, FI_COMPLETION);
+		return tagged ? fi_tsendmsg(fx.ep, &tmsg, FI_COMPLETION) :
+				fi_sendmsg(fx.ep, &msg, FI_COMPLETION);
 	case INJECT:
-		return fi_inject(fx.ep, buf, len, to);
+		return tagged ? fi_tinject(fx.ep, buf, len, to, TAG) :
+				fi_inject(fx.ep, buf, len, to);
 	case DATA:
-		return fi_senddata(fx.ep, buf, len, NULL, 1, to, &context);
+		return tagged ? fi_tsenddata(fx.ep, buf, len, NULL, 1, to, TAG,
+					     &context) :
+				fi_senddata(fx.ep, buf, len, NULL, 1, to,
+					    &context);
 	default:
-		return fi_injectdata(fx.ep, buf, len, 1, to);
+		return tagged ? fi_tinjectdata(fx.ep, buf, len, 1, to, TAG) :
+				fi_injectdata(fx.ep, buf, len, 1, to);
 	}
-}
-
-static ssize_t send_tagged(enum call call, enum split how, size_t len,
-			   fi_addr_t to)
-{
-	struct iovec iov[2];
-	const struct fi_msg_tagged msg = {
-		.msg_iov = iov, .iov_count = split(iov, how, len), .addr = to,
-		.tag = TAG, .context = &context,
-	};
-
-	switch (call) {
-	case ONE:
-		return fi_tsend(fx.ep, buf, len, NULL, to, TAG, &context);
-	case VECTOR:
-		return fi_tsendv(fx.ep, iov, NULL, msg.iov_count, to, TAG,
-				 &context);
-	case MSG:
-		return fi_tsendmsg(fx.ep, &msg, FI_COMPLETION);
-	case INJECT:
-		return fi_tinject(fx.ep, buf, len, to, TAG);
-	case DATA:
-		return fi_tsenddata(fx.ep, buf, len, NULL, 1, to, TAG,
-				    &context);
-	default:
-		return fi_tinjectdata(fx.ep, buf, len, 1, to, TAG);
-	}
-}
-
-static ssize_t send_as(bool tagged, enum call call, enum split how, size_t len,
-		       fi_addr_t to)
-{
-	return tagged ? send_tagged(call, how, len, to) :
-			send_msg(call, how, len, to);
 }
 
 static ssize_t recv_as(bool tagged, enum call call, enum split how, size_t len)

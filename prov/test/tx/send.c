@@ -58,8 +58,7 @@ static const struct {
 	[TINJECTDATA] = { "tinjectdata", .data = true, .inject = true },
 };
 
-static ssize_t send_untagged(enum variant variant, const char *text,
-			     fi_addr_t to)
+static ssize_t send_as(enum variant variant, const char *text, fi_addr_t to)
 {
 	size_t len = strlen(text);
 	const struct iovec iov[] = {
@@ -69,6 +68,10 @@ static ssize_t send_untagged(enum variant variant, const char *text,
 	const struct fi_msg msg = {
 		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
 		.context = &context, .data = DATA,
+	};
+	const struct fi_msg_tagged tagged = {
+		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
+		.tag = TAG, .context = &context, .data = DATA,
 	};
 
 	switch (variant) {
@@ -83,31 +86,14 @@ static ssize_t send_untagged(enum variant variant, const char *text,
 	case SENDDATA:
 		return fi_senddata(fx.ep, text, len, DESC, DATA, to,
 				   &context);
-	default:
+	case INJECTDATA:
 		return fi_injectdata(fx.ep, text, len, DATA, to);
-	}
-}
-
-static ssize_t send_tagged(enum variant variant, const char *text,
-			   fi_addr_t to)
-{
-	size_t len = strlen(text);
-	const struct iovec iov[] = {
-		{ (void *) text, 1 }, { (void *) (text + 1), len - 1 },
-	};
-	void *desc[] = { DESC, DESC };
-	const struct fi_msg_tagged msg = {
-		.msg_iov = iov, .desc = desc, .iov_count = 2, .addr = to,
-		.tag = TAG, .context = &context, .data = DATA,
-	};
-
-	switch (variant) {
 	case TSEND:
 		return fi_tsend(fx.ep, text, len, DESC, to, TAG, &context);
 	case TSENDV:
 		return fi_tsendv(fx.ep, iov, desc, 2, to, TAG, &context);
 	case TSENDMSG:
-		return fi_tsendmsg(fx.ep, &msg, FI_REMOTE_CQ_DATA);
+		return fi_tsendmsg(fx.ep, &tagged, FI_REMOTE_CQ_DATA);
 	case TINJECT:
 		return fi_tinject(fx.ep, text, len, to, TAG);
 	case TSENDDATA:
@@ -116,12 +102,6 @@ static ssize_t send_tagged(enum variant variant, const char *text,
 	default:
 		return fi_tinjectdata(fx.ep, text, len, DATA, to, TAG);
 	}
-}
-
-static ssize_t send_as(enum variant variant, const char *text, fi_addr_t to)
-{
-	return variant < TSEND ? send_untagged(variant, text, to) :
-				 send_tagged(variant, text, to);
 }
 
 static void check_sent(enum variant variant, int path, const char *text)
