@@ -176,14 +176,6 @@ static void duo_cuda_wait(struct duo_stream_copy *base)
 	duo_cuda_leave();
 }
 
-static void duo_cuda_unregister(struct duo_stream *base, void *memory)
-{
-	if (duo_cuda_enter(base))
-		return;
-	duo_cuda.unpin(memory);
-	duo_cuda_leave();
-}
-
 static const struct duo_stream_driver duo_cuda_driver = {
 	.size = sizeof(struct duo_cuda_stream),
 	.copy_size = sizeof(struct duo_cuda_copy),
@@ -194,7 +186,6 @@ static const struct duo_stream_driver duo_cuda_driver = {
 	.start = duo_cuda_start,
 	.done = duo_cuda_done,
 	.wait = duo_cuda_wait,
-	.unpin = duo_cuda_unregister,
 };
 
 /*
@@ -290,12 +281,24 @@ static struct duo_device_handle *duo_cuda_pin(void *state, void *memory,
 	return &pin->handle;
 }
 
+/*
+ * Waits for pending copies first. One of them may use the memory: local buffers
+ * need no region, so the application may close the region of the memory while
+ * an operation from or to the memory is pending. Does not hold the lock of the
+ * streams for the call of the driver, which might wait for the application's
+ * kernels.
+ */
 static void duo_cuda_unpin(struct duo_device_handle *handle)
 {
 	struct duo_cuda_pin *pin =
 		duo_container_of(handle, struct duo_cuda_pin, handle);
 
-	duo_stream_unpin(pin->stream, pin->memory);
+	duo_stream_settle(&duo_cuda_driver);
+	if (!duo_cuda_enter(pin->stream)) {
+		duo_cuda.unpin(pin->memory);
+		duo_cuda_leave();
+	}
+	duo_stream_unhold(pin->stream);
 	free(pin);
 }
 

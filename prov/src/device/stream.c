@@ -107,18 +107,15 @@ static void duo_stream_wait(const struct duo_stream *stream)
 		stream->driver->wait(copy);
 }
 
-void duo_stream_unpin(struct duo_stream *stream, void *memory)
+void duo_stream_settle(const struct duo_stream_driver *driver)
 {
-	const struct duo_stream_driver *driver = stream->driver;
-	struct duo_stream *other;
+	const struct duo_stream *stream;
 
 	pthread_mutex_lock(&duo_stream_lock);
-	LIST_FOREACH(other, &duo_streams, link) {
-		if (other->driver == driver)
-			duo_stream_wait(other);
+	LIST_FOREACH(stream, &duo_streams, link) {
+		if (stream->driver == driver)
+			duo_stream_wait(stream);
 	}
-	driver->unpin(stream, memory);
-	duo_stream_put(stream);
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 

@@ -53,8 +53,6 @@ struct duo_stream_driver {
 	int (*done)(struct duo_stream_copy *copy);
 	/* Waits until a copy has ended or failed. */
 	void (*wait)(struct duo_stream_copy *copy);
-	/* Unpins host memory. NULL if duo_stream_unpin() is not called. */
-	void (*unpin)(struct duo_stream *stream, void *memory);
 };
 
 /* A stream. May be the first member of an interface's struct for a stream. */
@@ -83,13 +81,8 @@ struct duo_stream *duo_stream_hold(const struct duo_stream_driver *driver,
 				   struct duo_stream *stream);
 /* Drops the reference of duo_stream_hold(). */
 void duo_stream_unhold(struct duo_stream *stream);
-/*
- * Unpins host memory, and drops the reference of duo_stream_hold(). Waits for
- * the copies of all streams of the driver first: one of them may use the
- * memory, because local buffers need no region, so the region of the memory may
- * be closed while an operation from or to it is pending.
- */
-void duo_stream_unpin(struct duo_stream *stream, void *memory);
+/* Waits for all copies that are pending in streams of the driver. */
+void duo_stream_settle(const struct duo_stream_driver *driver);
 
 /* Functions for struct duo_device_iface. */
 void duo_stream_close(void *state);
