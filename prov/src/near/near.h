@@ -242,7 +242,10 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
 				   const struct near_rndv *rndv, void *cookie);
-/* Ends op: calls near_sink.received() with err and acknowledges the message. */
+/*
+ * Ends op: acknowledges the message, then calls near_sink.received() with err.
+ * If the ring to the sender has no free slot, a later poll does both.
+ */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);
 /*
  * Requests the first len bytes of the message from the sender, in fragments.

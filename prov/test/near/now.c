@@ -272,3 +272,45 @@ UNIT_LOOP(unreachable_sender_loses_message, 0, 2)
 	rig_until_event(b, NULL, events + 1, RIG_RECEIVED, ECONNRESET);
 	ck_assert(near_list_empty(&b->port->receiving));
 }
+
+/*
+ * b copies the message, but cannot send the ACK before a has answered b's
+ * request for a larger ring.
+ */
+static void waits_for_ack(void)
+{
+	const struct near_rndv *rndv = arrives(LEN);
+	uint32_t before = b->count;
+
+	near_too_small(b->port, from_a, NEAR_EAGER_MAX);
+	ck_assert(from_a->tx.gated & NEAR_GATE_RESIZE);
+	later(rndv, LEN);
+	rig_poll(b, 100);
+	ck_assert_mem_eq(got, big, LEN);
+	ck_assert_uint_eq(b->count, before);
+}
+
+/*
+ * If a receive ended before its ACK, the application might not poll again, and
+ * the sender would wait for the ACK.
+ */
+UNIT_TEST(receive_ends_after_its_ack)
+{
+	uint32_t sent = a->count;
+
+	waits_for_ack();
+	rig_until_event(b, a, b->count + 1, RIG_RECEIVED, 0);
+	rig_until_event(a, b, sent + 1, RIG_SENT, 0);
+}
+
+/* The ACK can never be sent, but all bytes are there. */
+UNIT_TEST(complete_receive_from_failed_sender_succeeds)
+{
+	uint32_t before;
+
+	waits_for_ack();
+	before = b->count;
+	near_peer_fail(b->port, from_a);
+	rig_until(b, NULL, before + 2);
+	rig_ended(b, before, RIG_RECEIVED, 0);
+}

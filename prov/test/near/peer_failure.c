@@ -69,6 +69,8 @@ UNIT_CASE("peer failure", setup, teardown);
 
 UNIT_TEST(messages_of_killed_sender_arrive)
 {
+	static uint8_t got[LEN];
+	const struct iovec iov = { got, LEN };
 	uint32_t i;
 
 	start(act_send, false);
@@ -81,7 +83,7 @@ UNIT_TEST(messages_of_killed_sender_arrive)
 	ck_assert_int_eq(us->event[100].kind, RIG_RNDV);
 	/* a receive of an announced message fails now */
 	ck_assert_int_eq(near_recv(us->port, us->event[100].peer,
-				   &us->event[100].msg.rndv, NULL, 0, 0, us),
+				   &us->event[100].msg.rndv, &iov, 1, LEN, us),
 			 0);
 	rig_until(us, NULL, 103);
 	ck_assert_int_eq(us->event[102].err, ECONNRESET);

@@ -68,7 +68,12 @@ enum near_rx_state {
 	/* the round has ended, but the sender may still write its last step */
 	NEAR_RX_COOP_RUNNING,
 	NEAR_RX_CTS,		/* must send CTS */
-	NEAR_RX_ACK,		/* must send ACK */
+	/*
+	 * All bytes are there; must send ACK, then call near_sink.received().
+	 * After this call the application might not poll for a long time, and
+	 * the sender waits for the ACK.
+	 */
+	NEAR_RX_ACK,
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */
 	/* the embedder reads the message by near_rma(); in no list */
 	NEAR_RX_FETCHING,
@@ -99,6 +104,7 @@ struct near_rx_op {
 	 */
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
+	int err;	/* result of the receive, in the state NEAR_RX_ACK */
 	void *cookie;
 };
 
@@ -237,9 +243,8 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 		  const void *data, size_t len);
 /*
- * Frees an operation, which must be in no list. First calls
- * near_sink.received() with err, if near has not called it for this operation
- * before.
+ * Calls near_sink.received() with err, or in the state NEAR_RX_ACK with
+ * op->err. Frees the operation, which must be in no list.
  */
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err);
 

@@ -45,6 +45,7 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 	op->rndv = *rndv;
 	op->done = 0;
 	op->failed = false;
+	op->err = 0;
 	op->cookie = cookie;
 	near_peer_hold(peer);
 	return op;
@@ -146,26 +147,16 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
-/*
- * Calls near_sink.received(), unless this function has called it for op before.
- * After this call the buffer belongs to the application.
- */
-static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
-{
-	void *cookie = op->cookie;
-
-	op->cookie = NULL;
-	if (cookie)
-		port->sink->received(port->ctx, cookie, err);
-}
-
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 
 	if (peer->coop_op == op)
 		near_rx_coop_next(port, peer);
-	near_rx_done(port, op, err);
+	if (op->state == NEAR_RX_ACK)
+		err = op->err;
+	if (op->cookie)
+		port->sink->received(port->ctx, op->cookie, err);
 	near_pool_put(&port->rx_ops, op);
 	near_peer_put(port, peer);
 }
@@ -201,10 +192,8 @@ static void near_rx_read(struct near_port *port, struct near_rx_op *op,
 		near_rx_pull_failed(op);
 		return;
 	}
-	if (op->done < op->stop || near_peer_closed(port, op->peer))
-		return;
-	near_rx_done(port, op, 0);
-	op->state = NEAR_RX_ACK;
+	if (op->done == op->stop && !near_peer_closed(port, op->peer))
+		op->state = NEAR_RX_ACK;
 }
 
 /*
@@ -245,12 +234,12 @@ void near_rx_frag(struct near_port *port, struct near_rx_op *op,
 
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err)
 {
-	near_rx_done(port, op, err);
+	op->err = err;
+	op->state = NEAR_RX_ACK;
 	if (op->peer->state >= NEAR_PEER_CLOSED_OFF) {
 		near_rx_end(port, op, err);
 		return;
 	}
-	op->state = NEAR_RX_ACK;
 	near_port_work(port, &port->receiving, &op->link);
 	/* does not leave this to a poll: the embedder might not poll again */
 	near_rx_answer(port, op);
