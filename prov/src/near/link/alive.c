@@ -59,10 +59,13 @@ static int near_monitor_pid(struct near_port *port, struct near_peer *peer)
 	return near_hidden(ret) ? -EACCES : ret;
 }
 
-/* True if a process of this pid namespace has the peer's pid. */
+/*
+ * True if a process of this pid namespace has the peer's pid, or if no file
+ * descriptor is free to check this.
+ */
 static bool near_pid_in_use(const struct near_peer *peer)
 {
-	return !peer->far && duo_proc_check(peer->addr.pid, 0) == -EACCES;
+	return !peer->far && duo_proc_check(peer->addr.pid, 0) != -ESRCH;
 }
 
 int near_monitor(struct near_port *port, struct near_peer *peer)
