@@ -69,7 +69,7 @@ static inline void tx_any(struct near_tx *tx)
 	near_tx_init(tx, ring, &place);
 	check(tx_valid(tx) && in_slots(tx->slots) &&
 	      in_slots(&tx->slots[tx->mask]) && in_data(tx->data, tx->dsize) &&
-	      tx->eager_max <= tx->dsize && tx->fanout_max <= tx->dsize);
+	      tx->eager_max <= tx->dsize && tx->medium_max <= tx->dsize);
 	tx->tail = any(uint64_t);
 	tx->head = any(uint64_t);
 	tx->consumed = any(uint64_t);

@@ -57,8 +57,9 @@ struct near_rndv {
 	/* address of the bytes in the sender's process; 0: no single copy */
 	uint64_t addr;
 	/*
-	 * only with NEAR_DEVICE: key of the region that has the bytes. addr is
-	 * then the RMA address of the bytes
+	 * with NEAR_DEVICE: key of the region that has the bytes; addr is then
+	 * the RMA address of the bytes. Otherwise: 1 if this message is a trial
+	 * (docs/near/protocol.md, *Medium messages*), else 0
 	 */
 	uint64_t key;
 };

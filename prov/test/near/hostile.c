@@ -85,7 +85,7 @@ UNIT_ROUNDS(cannot_be, 0, ARRAY_SIZE(impossible))
 /* "bad" writes an eager message longer than the ring permits. */
 UNIT_TEST(eager_above_limit_disconnects)
 {
-	slot()->eager.len = bad_to_us->tx.fanout_max + 1;
+	slot()->eager.len = bad_to_us->tx.medium_max + 1;
 	publish(NEAR_KIND_EAGER, 0);
 	expect_disconnected(0);
 }

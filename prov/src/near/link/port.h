@@ -54,6 +54,8 @@ struct near_peer {
 	bool reads;		/* single copy with the peer is possible */
 	/* cooperative copy is possible: both ends copy parts of a message */
 	bool coop;
+	bool fast;	/* the last trial has shown that single copy is fast */
+	uint8_t medium;	/* number of medium messages, modulo NEAR_TRIAL */
 	uint32_t index;		/* index of tx's ring in the peer's segment */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;
@@ -192,10 +194,6 @@ struct near_port {
 	uint32_t timeout_ms;	/* near_attr.timeout_ms */
 	struct near_pool tx_ops;
 	struct near_pool rx_ops;
-	/* the message of the last near_tx_record(), to detect a fan-out */
-	const void *fanout;			/* its buffer */
-	const struct near_peer *fanout_to;	/* its receiver */
-	uint32_t fanout_poll;	/* value of polls when it was recorded */
 	uint32_t large;		/* sum of near_peer.large */
 	/* bytes that single copy may still copy during poll read_poll */
 	size_t read_left;

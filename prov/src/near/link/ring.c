@@ -39,7 +39,7 @@ void near_tx_init(struct near_tx *tx, void *ring,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
 		.eager_max = near_data_limit(place->data, NEAR_EAGER_MAX),
-		.fanout_max = near_data_limit(place->data, NEAR_FANOUT_MAX),
+		.medium_max = near_data_limit(place->data, NEAR_MEDIUM_MAX),
 		.ctl = ring,
 	};
 }
@@ -55,7 +55,7 @@ void near_rx_init(struct near_rx *rx, void *ring,
 		.lap = 1,
 		.data = near_ring_data(ring, place),
 		.dsize = place->data,
-		.dmax = near_data_limit(place->data, NEAR_FANOUT_MAX),
+		.dmax = near_data_limit(place->data, NEAR_MEDIUM_MAX),
 		.ctl = ring,
 	};
 }

@@ -6,9 +6,6 @@
  * the receiver's end. A ring has slots, and a data ring for the bytes of longer
  * messages. A lap is one pass through all slots. A slot is new to the consumer
  * if it has the number of the current lap (docs/near/memory-ordering.md).
- *
- * In a fan-out, a sender sends one buffer to several peers in a row, as in a
- * broadcast. Longer messages are then eager (docs/near/design.md, *Fan-out*).
  */
 #ifndef NEAR_LINK_RING_H
 #define NEAR_LINK_RING_H
@@ -16,9 +13,13 @@
 #include "near/link/copy.h"
 #include "near/link/shm.h"
 
-/* longest eager message, bytes: outside of a fan-out, and in a fan-out */
+/*
+ * Longest message that is always eager if the ring has space, and longest
+ * medium message, bytes. Medium messages are eager, unless single copy has been
+ * found to be fast (docs/near/protocol.md, *Medium messages*).
+ */
 #define NEAR_EAGER_MAX 8192
-#define NEAR_FANOUT_MAX 16384
+#define NEAR_MEDIUM_MAX 32768
 
 /*
  * barrier.c: the first call of a process begins to register this process for
@@ -78,7 +79,7 @@ struct near_tx {
 	uint64_t dhead;			/* last loaded near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
-	uint32_t fanout_max;		/* eager limit in a fan-out, bytes */
+	uint32_t medium_max;	/* longest medium message, bytes */
 };
 
 /* The consumer's end of a ring. */

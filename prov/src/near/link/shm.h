@@ -19,7 +19,7 @@
 
 #include "near/near.h"
 
-#define NEAR_LAYOUT 16u		/* version of the layout */
+#define NEAR_LAYOUT 17u		/* version of the layout */
 #define NEAR_LINE 64		/* bytes of a cache line */
 #define NEAR_PAGE 4096		/* unit of the layout, bytes */
 #define NEAR_SENDERS 4096	/* number of rings, one per sender */
@@ -60,6 +60,13 @@ enum near_kind {
  */
 #define NEAR_FRAG_FAILED 1u
 
+/* Result of a trial: docs/near/protocol.md, *Medium messages*. */
+enum near_trial {
+	NEAR_TRIAL_NONE,	/* this message was no trial */
+	NEAR_TRIAL_SLOW,
+	NEAR_TRIAL_FAST,
+};
+
 /* space for operands in an RMA slot, or for a result in its reply, bytes */
 #define NEAR_RMA_BYTES 24
 
@@ -86,6 +93,7 @@ struct near_slot {
 		} cts;
 		struct {
 			uint64_t id;
+			uint32_t trial;	/* enum near_trial */
 		} ack;
 		struct {
 			uint64_t answer;

@@ -31,13 +31,10 @@ int near_work(struct near_port *port);
 /* Slow path of near_send_end(): rings the doorbell if required. Returns 0. */
 ssize_t near_notify(struct near_peer *peer);
 /*
- * large_tx.c: true if the buffer of msg was also sent to another peer since the
- * last poll, as in a broadcast (docs/near/design.md, *Fan-out*). msg should
- * then be eager, so that the peers do not all read the buffer at the same time.
- * The caller must check that msg has at most tx.fanout_max bytes.
+ * large_tx.c: for a message of more than tx.eager_max bytes: true if it must
+ * be eager (docs/near/protocol.md, *Medium messages*).
  */
-bool near_fanout(struct near_port *port, struct near_peer *peer,
-		 const struct near_msg *msg);
+bool near_medium_eager(struct near_peer *peer, size_t len);
 
 /* Returns a value for near_slot.word, without the lap number. */
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
@@ -155,7 +152,7 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 		return 0;
 	}
 	if (near_unlikely(msg->len > tx->eager_max) &&
-	    (msg->len > tx->fanout_max || !near_fanout(port, peer, msg)))
+	    !near_medium_eager(peer, msg->len))
 		return NEAR_LARGE;
 	data = near_tx_data(tx, msg->len, &end);
 	if (near_unlikely(!data))
@@ -169,7 +166,8 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags, 0,
 					    msg->data));
 	near_sent(port, peer);
-	near_data_prefetch(tx, msg->len);
+	if (near_likely(msg->len <= NEAR_EAGER_MAX))
+		near_data_prefetch(tx, msg->len);
 	return 0;
 }
 

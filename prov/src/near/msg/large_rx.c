@@ -111,6 +111,16 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
+ * Returns the result of a trial: len bytes were copied since the time `start`,
+ * ns.
+ */
+static enum near_trial near_rx_trial(uint64_t start, size_t len)
+{
+	return duo_now_ns() - start <= NEAR_CALL_NS + len / NEAR_FAST ?
+	       NEAR_TRIAL_FAST : NEAR_TRIAL_SLOW;
+}
+
+/*
  * Copies the message only if a slot is free for the ACK. This slot is still
  * free after the copy, because the embedder serializes all calls for the port.
  */
@@ -119,6 +129,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 {
 	const struct iovec to = { buf, len };
 	struct near_slot *slot;
+	uint64_t start;
 
 	if (!near_list_empty(&port->receiving) || !rndv->addr ||
 	    !peer->reads || len > *near_read_left(port) ||
@@ -127,6 +138,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	slot = near_tx_slot(&peer->tx);
 	if (!slot || !near_peer_alive(port, peer))
 		return false;
+	start = near_unlikely(rndv->key) ? duo_now_ns() : 0;
 	if (near_unlikely(near_rx_copy(peer, rndv->addr, &to, 1, len))) {
 		rndv->addr = 0;
 		return false;
@@ -135,6 +147,8 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	if (near_unlikely(near_peer_closed(port, peer)))
 		return false;
 	slot->ack.id = rndv->id;
+	slot->ack.trial = near_unlikely(start) ? near_rx_trial(start, len) :
+						 NEAR_TRIAL_NONE;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK, 0);
 	return true;
 }
@@ -209,6 +223,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 		return false;
 	if (op->state == NEAR_RX_ACK) {
 		slot->ack.id = op->rndv.id;
+		slot->ack.trial = NEAR_TRIAL_NONE;
 		near_control_send(port, op->peer, slot, NEAR_KIND_ACK, 0);
 		near_list_remove(&op->link);
 		near_rx_end(port, op, 0);

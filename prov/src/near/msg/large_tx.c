@@ -32,47 +32,39 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 }
 
 /*
- * True if the application probably sends one buffer to several peers: the last
- * near_tx_record() was for this buffer and another peer, and no poll followed.
- * A wrong result is harmless, because it only selects the protocol.
+ * True if medium messages use rendezvous. A peer with device memory might
+ * receive them there, and would have to wait for the copy to the device.
  */
-static bool near_tx_same_buffer(const struct near_port *port,
-				const struct near_peer *peer, const void *buf)
+static bool near_medium_read(const struct near_peer *peer)
 {
-	return buf && buf == port->fanout && peer != port->fanout_to &&
-	       port->polls == port->fanout_poll;
+	return peer->fast || peer->addr.flags & NEAR_ADDR_DEVICE;
 }
 
-static void near_tx_record(struct near_port *port, const struct near_peer *peer,
-			   const void *buf)
+bool near_medium_eager(struct near_peer *peer, size_t len)
 {
-	port->fanout = buf;
-	port->fanout_to = peer;
-	port->fanout_poll = port->polls;
-}
-
-bool near_fanout(struct near_port *port, struct near_peer *peer,
-		 const struct near_msg *msg)
-{
-	if (!near_tx_same_buffer(port, peer, msg->payload))
+	if (len > peer->tx.medium_max)
 		return false;
-	near_tx_record(port, peer, msg->payload);
-	return true;
+	peer->medium = (uint8_t)((peer->medium + 1) % NEAR_TRIAL);
+	return peer->medium > 1 && !near_medium_read(peer);
+}
+
+/* True if the message is the second one of a trial. */
+static bool near_tx_trial(const struct near_peer *peer, size_t len)
+{
+	return len > NEAR_EAGER_MAX && len <= NEAR_MEDIUM_MAX &&
+	       peer->medium == 1;
 }
 
 /*
- * Returns msg->len if msg is too long to be eager in this ring, but would be
+ * Returns len if the message is too long to be eager in this ring, but would be
  * eager in a larger ring. Otherwise returns 0.
  */
-static uint32_t near_tx_too_small(const struct near_port *port,
-				  const struct near_peer *peer,
-				  const struct near_msg *msg)
+static uint32_t near_tx_too_small(const struct near_peer *peer, size_t len)
 {
-	size_t max = near_tx_same_buffer(port, peer, msg->payload) ?
-		     NEAR_FANOUT_MAX : NEAR_EAGER_MAX;
+	size_t max = near_medium_read(peer) ? NEAR_EAGER_MAX : NEAR_MEDIUM_MAX;
 
-	return msg->len > near_data_max(peer->tx.dsize) && msg->len <= max ?
-	       (uint32_t)msg->len : 0;
+	return len > near_data_max(peer->tx.dsize) && len <= max ?
+	       (uint32_t)len : 0;
 }
 
 int near_send_large(struct near_port *port, struct near_peer *peer,
@@ -105,8 +97,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	op->cookie = large->cookie;
 	op->device = msg->flags & NEAR_DEVICE;
 	op->failed = 0;
-	op->too_small = near_tx_too_small(port, peer, msg);
-	near_tx_record(port, peer, msg->payload);
+	op->too_small = near_tx_too_small(peer, msg->len);
 	near_peer_hold(peer);
 	peer->large++;
 	port->large++;
@@ -116,7 +107,7 @@ int near_send_large(struct near_port *port, struct near_peer *peer,
 	slot->rts.addr = op->iov_count == 1 &&
 		port->reads ?
 		(uint64_t)(uintptr_t)op->iov[0].iov_base : 0;
-	slot->rts.key = 0;
+	slot->rts.key = near_tx_trial(peer, msg->len);
 	if (near_unlikely(op->device)) {
 		slot->rts.addr = msg->rndv.addr;
 		slot->rts.key = msg->rndv.key;
@@ -152,6 +143,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 {
 	uint64_t id = __atomic_load_n(&slot->ack.id, __ATOMIC_RELAXED);
 	struct near_tx_op *op = near_pool_find(&port->tx_ops, id);
+	uint32_t trial;
 
 	if (!op || op->peer != peer || op->state == NEAR_TX_FRAGS)
 		return false;
@@ -160,6 +152,9 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 	near_tx_coop_finish(op);
 	if (kind == NEAR_KIND_CTS)
 		return near_tx_cts(port, op, slot);
+	trial = __atomic_load_n(&slot->ack.trial, __ATOMIC_RELAXED);
+	if (trial != NEAR_TRIAL_NONE)
+		peer->fast = trial == NEAR_TRIAL_FAST;
 	near_tx_end(port, op, 0);
 	return true;
 }
