@@ -5,7 +5,7 @@
  * Counts the instructions per message. Unlike times, these counts hardly depend
  * on the other load of the host: more reads leave the fast path only if the
  * host is so busy that milliseconds pass between two reads. Rank 0 sends 8
- * bytes or 16 KiB to rank 1, in lockstep, so that each fi_cq_read(), except in
+ * bytes or 48 KiB to rank 1, in lockstep, so that each fi_cq_read(), except in
  * phase "idle", returns a completion. A counter of the CPU counts the
  * instructions. If duobench runs in callgrind (with --collect-atstart=no),
  * callgrind counts them, and writes a dump for each phase.
@@ -233,7 +233,7 @@ void bn_insn_any(void)
  */
 void bn_insn_large(void)
 {
-	bn_insn_phases((struct bn_insn) { "insn-large", 16384, NULL });
+	bn_insn_phases((struct bn_insn) { "insn-large", 49152, NULL });
 }
 
 void bn_insn_put(void)

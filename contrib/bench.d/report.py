@@ -102,7 +102,7 @@ def measured(results):
     by_name(results, "Empty CQ poll (ns)", ["idle.p50", "idle-posted.p50"])
     by_name(results, "Instructions, source given", insn("insn"))
     by_name(results, "Instructions, any source", insn("insn-any"))
-    by_name(results, "Instructions, 16 KiB", insn("insn-large"))
+    by_name(results, "Instructions, 48 KiB", insn("insn-large"))
     by_name(results, "Instructions, put of 8 bytes", insn_rma("insn-put"))
     by_name(results, "Instructions, get of 8 bytes", insn_rma("insn-get"))
     by_name(results, "Instructions, fetch-and-add", insn_rma("insn-fadd"))

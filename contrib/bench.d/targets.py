@@ -217,7 +217,7 @@ def _hook():
         for name, metric in (("send", "insn.send"),
                              ("receive", "insn.post"),
                              ("receive, any source", "insn-any.post"),
-                             ("send, 16 KiB", "insn-large.send"),
+                             ("send, 48 KiB", "insn-large.send"),
                              ("put", "insn-put.op"), ("get", "insn-get.op"),
                              ("fetch-and-add", "insn-fadd.op"))
     ] + [
