@@ -382,6 +382,31 @@ UNIT_LOOP(table_is_mapped_later, 0, !SANITIZED)
 	ck_assert_mem_eq(memory, local, 8);
 }
 
+/*
+ * A single copy finds no process with the target's pid, and no file descriptor
+ * is free to check whether the process has exited. This is no fault of the
+ * buffers: the target executes the operation.
+ */
+UNIT_TEST(unknown_exit_is_no_fault)
+{
+	struct rlimit limit, none = { 0 };
+	uint32_t done;
+	int ret;
+
+	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
+	near_unmonitor(a.rig->port, to_b);
+	to_b->by_start = true;
+	unit_reject(SYS_process_vm_writev, SECCOMP_RET_ERRNO | ESRCH);
+	done = a.done;
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none.rlim_max = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &none);
+	ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START + 8, 8, 0);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	ck_assert_int_eq(end(ret, done), 0);
+	ck_assert_mem_eq(memory + 8, local, 8);
+}
+
 /* The target's process is exiting: the kernel has closed its descriptors. */
 UNIT_TEST(table_of_exiting_target)
 {

@@ -60,6 +60,7 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 	struct near_peer *peer = op->to->peer;
 	size_t len = op->args.len - op->sent;
 	ssize_t n;
+	int err;
 
 	/* when the peer has exited, another process might have its pid */
 	if (!near_peer_alive(port, peer)) {
@@ -71,17 +72,19 @@ static int near_rma_step(struct near_port *port, struct near_rma_op *op,
 		op->sent += n;
 		return 0;
 	}
-	if (n < 0 && errno == ESRCH && near_peer_check_exited(peer)) {
+	/* near_peer_check_exited() may change errno */
+	err = n < 0 ? errno : EFAULT;
+	if (err == ESRCH && near_peer_check_exited(peer)) {
 		near_peer_fail(port, peer);
 		return -ECONNRESET;
 	}
-	if (n < 0 && (errno == EPERM || errno == ENOSYS || errno == ESRCH)) {
+	if (err == EPERM || err == ENOSYS || err == ESRCH) {
 		/* from now on, near_rma_by_target() is true */
 		peer->reads = false;
 		op->sent = 0;
 		return -EPERM;
 	}
-	return n < 0 && errno == ENOMEM ? -EAGAIN : -EFAULT;
+	return err == ENOMEM ? -EAGAIN : -EFAULT;
 }
 
 bool near_rma_notifies(const struct near_rma_op *op)
