@@ -219,6 +219,7 @@ UNIT_TEST(resize_waits_for_memory)
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
 	ck_assert_uint_eq(to_b->resize.count, 0);
+	ck_assert_int_eq(a->warnings, 1);
 	ck_assert_ptr_eq(mmap(rest, len, PROT_NONE, MAP_SHARED | MAP_FIXED,
 			      b->port->fd, place.offset + place.size), rest);
 	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);

@@ -2,6 +2,7 @@
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
 #include <errno.h>
+#include <string.h>
 
 #include "near/link/port.h"
 
@@ -78,8 +79,14 @@ static void near_resize_answer(struct near_port *port, struct near_peer *peer)
 		near_peer_fail(port, peer);
 		return;
 	}
-	if (near_ring_extend(peer->tx.ctl, place.size))
-		return;		/* no memory: the next call tries again */
+	if (near_ring_extend(peer->tx.ctl, place.size)) {
+		if (!peer->logged)
+			near_log(port, 0, "peer %d: cannot map its ring: %s; "
+				 "sends to it wait. The system is out of memory",
+				 peer->addr.pid, strerror(errno));
+		peer->logged = true;
+		return;		/* the next call tries again */
+	}
 	near_tx_open_gate(&peer->tx, NEAR_GATE_RESIZE);
 	near_tx_restart(&peer->tx, &place);
 	near_resize_done(peer, (uint8_t)tier);
