@@ -26,7 +26,7 @@
 #define NEAR_DEVICE 4u	/* large message in the sender's device memory */
 #define NEAR_FLAGS 7u
 
-/* result of near_send(): too long; the caller must call near_send_large() */
+/* result of near_send(): not sent; the caller must call near_send_large() */
 #define NEAR_LARGE 1
 
 #define NEAR_MAGIC 0x7261656eu	/* "near": the first bytes of each address */

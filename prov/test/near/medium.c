@@ -18,7 +18,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
 static uint32_t seen;	/* number of b's events that were checked */
-static long copy_ns;	/* duration of b's single copies, ns; 0: real time */
+static long copy_ns;	/* duration of b's single copies, ns */
 /* result of the next call of clock_gettime(); tv_sec is 0: real time */
 static struct timespec fake;
 
@@ -47,7 +47,7 @@ static void setup_with(size_t memory)
 	got = calloc(1, NEAR_MEDIUM_MAX + 1);
 	rig_fill(big, NEAR_MEDIUM_MAX + 1, 7);
 	to_b->medium = 1;	/* the next messages are no trial */
-	copy_ns = 0;
+	copy_ns = 1;		/* fast */
 }
 
 UNIT_SETUP(setup, setup_with(NEAR_MEMORY));
@@ -85,7 +85,7 @@ static void arrives(size_t len, bool eager)
 	}
 	ck_assert_int_eq(event->kind, RIG_RNDV);
 	memset(got, 0, len);
-	fake = (struct timespec){ .tv_sec = copy_ns > 0 };
+	fake = (struct timespec){ .tv_sec = 1 };
 	ck_assert(near_recv_now(b->port, from_a, &event->msg.rndv, got, len));
 	fake.tv_sec = 0;
 	ck_assert_mem_eq(got, big, len);
@@ -163,6 +163,19 @@ UNIT_LOOP(result_of_trial_selects_protocol, 0, 2)
 	}
 }
 
+/* The trial has messages that do not fit in the ring. */
+UNIT_TEST(result_of_trial_lets_ring_grow)
+{
+	to_b->fast = true;
+	to_b->medium = 0;
+	copy_ns = 1000000;
+	ck_assert_uint_lt(to_b->tx.medium_max, NEAR_MEDIUM_MAX);
+	ck_assert(!sends(NEAR_MEDIUM_MAX));
+	arrives(NEAR_MEDIUM_MAX, false);
+	ck_assert(!to_b->fast);
+	grows_for(NEAR_MEDIUM_MAX);
+}
+
 /*
  * A receiver with device memory (_i is 0) might have to wait for a copy to the
  * device. If single copy is fast (1), it is used. Rings need not grow then.
@@ -175,6 +188,8 @@ UNIT_LOOP(medium_messages_are_read, 0, 2)
 		to_b->fast = true;
 	else
 		to_b->addr.flags |= NEAR_ADDR_DEVICE;
+	ck_assert(!sends(LEN));
+	arrives(LEN, false);
 	ck_assert(!sends(NEAR_MEDIUM_MAX));
 	arrives(NEAR_MEDIUM_MAX, false);
 	ck_assert_uint_eq(to_b->tx.gated, 0);

@@ -79,7 +79,8 @@ struct near_tx {
 	uint64_t dhead;			/* last loaded near_ctl.dhead */
 	uint32_t dsize;
 	uint32_t eager_max;		/* eager limit of this ring, bytes */
-	uint32_t medium_max;	/* longest medium message, bytes */
+	/* longest medium message that can be eager in this ring, bytes */
+	uint32_t medium_max;
 };
 
 /* The consumer's end of a ring. */

@@ -31,6 +31,11 @@ static int near_tx_keep(struct near_tx_op *op, const struct near_large *large)
 	return 0;
 }
 
+static bool near_is_medium(size_t len)
+{
+	return len > NEAR_EAGER_MAX && len <= NEAR_MEDIUM_MAX;
+}
+
 /*
  * True if medium messages use rendezvous. A peer with device memory might
  * receive them there, and would have to wait for the copy to the device.
@@ -40,19 +45,23 @@ static bool near_medium_read(const struct near_peer *peer)
 	return peer->fast || peer->addr.flags & NEAR_ADDR_DEVICE;
 }
 
+/*
+ * Also counts messages that do not fit in the ring: if single copy has become
+ * slow, a trial must show this, so that the ring grows.
+ */
 bool near_medium_eager(struct near_peer *peer, size_t len)
 {
-	if (len > peer->tx.medium_max)
+	if (!near_is_medium(len))
 		return false;
 	peer->medium = (uint8_t)((peer->medium + 1) % NEAR_TRIAL);
-	return peer->medium > 1 && !near_medium_read(peer);
+	return peer->medium > 1 && !near_medium_read(peer) &&
+	       len <= peer->tx.medium_max;
 }
 
 /* True if the message is the second one of a trial. */
 static bool near_tx_trial(const struct near_peer *peer, size_t len)
 {
-	return len > NEAR_EAGER_MAX && len <= NEAR_MEDIUM_MAX &&
-	       peer->medium == 1;
+	return near_is_medium(len) && peer->medium == 1;
 }
 
 /*
