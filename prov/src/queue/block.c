@@ -6,8 +6,6 @@
 
 #include "queue/block.h"
 
-#define DUO_BLOCK_MIN 64
-
 struct duo_block {
 	struct duo_block *next;
 	uint64_t class;

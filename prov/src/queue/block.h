@@ -12,7 +12,9 @@
 #include <stddef.h>
 
 #define DUO_BLOCKS_KEEP (64 << 20)
+#define DUO_BLOCK_MIN 64	/* size of the smallest blocks, bytes */
 #define DUO_BLOCK_SIZES 10	/* powers of two, 64 bytes to 32 KiB */
+#define DUO_BLOCK_MAX (DUO_BLOCK_MIN << (DUO_BLOCK_SIZES - 1))
 
 struct duo_block;
 

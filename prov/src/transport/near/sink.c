@@ -3,6 +3,7 @@
 
 /* Messages that the fast path in sink.h does not handle. */
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
@@ -13,6 +14,9 @@
 #include "transport/near/sink.h"
 #include "rx/arrive.h"
 #include "rx/recv.h"
+
+/* otherwise an unexpected message could stay in its ring forever */
+static_assert(NEAR_MEDIUM_MAX <= DUO_BLOCK_MAX, "blocks hold eager messages");
 
 /* Stores the values for msg's completion in rx. Takes a reference to peer. */
 static void duo_near_describe(struct duo_rx *rx, const struct near_msg *msg,
