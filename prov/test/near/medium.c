@@ -163,6 +163,30 @@ UNIT_LOOP(result_of_trial_selects_protocol, 0, 2)
 	}
 }
 
+/*
+ * Neither the receive of a trial after its arrival (_i is 0 or 1) nor the
+ * immediate copy of another message (2 or 3) changes the protocol.
+ */
+UNIT_LOOP(other_copies_have_no_result, 0, 4)
+{
+	const size_t len = NEAR_MEDIUM_MAX;
+	uint32_t sent = a->count;
+
+	to_b->fast = _i % 2;
+	to_b->medium = _i / 2;
+	copy_ns = to_b->fast ? 1000000 : 1;
+	ck_assert(!sends(len));
+	if (_i < 2) {
+		rig_until(b, NULL, seen + 1);
+		ck_assert_uint_eq(b->event[seen].msg.rndv.key, 1);
+		rig_take(b, seen, got, len);
+		rig_until_event(a, b, sent + 1, RIG_SENT, 0);
+	} else {
+		arrives(len, false);
+	}
+	ck_assert_int_eq(to_b->fast, _i % 2);
+}
+
 /* The trial has messages that do not fit in the ring. */
 UNIT_TEST(result_of_trial_lets_ring_grow)
 {
