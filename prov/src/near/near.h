@@ -93,7 +93,10 @@ struct near_sink {
 	 */
 	int (*arrived)(void *ctx, struct near_peer *source,
 		       struct near_msg *msg);
-	/* Reports the end of a receive. cookie: argument of near_recv*(). */
+	/*
+	 * Reports the end of a receive; must not send. cookie: argument of
+	 * near_recv*().
+	 */
 	void (*received)(void *ctx, void *cookie, int err);
 	/* Reports the end of a near_send_large(). cookie: near_large.cookie. */
 	void (*sent)(void *ctx, void *cookie, int err);
@@ -244,7 +247,7 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 				   struct near_peer *peer,
 				   const struct near_rndv *rndv, void *cookie);
 /*
- * Ends op: acknowledges the message, then calls near_sink.received() with err.
+ * Ends op: calls near_sink.received() with err, then acknowledges the message.
  * If the ring to the sender has no free slot, a later poll does both.
  */
 void near_recv_end(struct near_port *port, struct near_rx_op *op, int err);

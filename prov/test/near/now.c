@@ -303,6 +303,38 @@ UNIT_TEST(receive_ends_after_its_ack)
 	rig_until_event(a, b, sent + 1, RIG_SENT, 0);
 }
 
+/* number of slots that b had sent to a when the receive ended */
+static uint64_t tail_at_end;
+
+/* Replaces near_sink.received() of b. */
+static void note_tail(void *ctx, void *cookie, int err)
+{
+	(void) ctx;
+	ck_assert_ptr_eq(cookie, got);
+	ck_assert_int_eq(err, 0);
+	tail_at_end = from_a->tx.tail;
+}
+
+/*
+ * The ACK completes a send with FI_DELIVERY_COMPLETE. near_sink.received(),
+ * which may copy the bytes to device memory, must be called before.
+ */
+UNIT_TEST(ack_follows_end_of_receive)
+{
+	static struct near_sink sink;
+	struct near_rndv *rndv = arrives(LEN);
+	uint64_t tail_before;
+
+	sink = *b->port->sink;
+	sink.received = note_tail;
+	b->port->sink = &sink;
+	tail_before = from_a->tx.tail;
+	later(rndv, LEN);
+	rig_until_event(a, b, a->count + 1, RIG_SENT, 0);
+	ck_assert_uint_eq(tail_at_end, tail_before);
+	ck_assert_uint_gt(from_a->tx.tail, tail_before);
+}
+
 /* The ACK can never be sent, but all bytes are there. */
 UNIT_TEST(complete_receive_from_failed_sender_succeeds)
 {

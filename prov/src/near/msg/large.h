@@ -80,9 +80,9 @@ enum near_rx_state {
 	NEAR_RX_COOP_RUNNING,
 	NEAR_RX_CTS,		/* must send CTS */
 	/*
-	 * All bytes are there; must send ACK, then call near_sink.received().
-	 * After this call the application might not poll for a long time, and
-	 * the sender waits for the ACK.
+	 * All bytes are there; must call near_sink.received() and send ACK, as
+	 * soon as a slot is free for the ACK. After the end of the receive the
+	 * application might not poll, and the sender waits for the ACK.
 	 */
 	NEAR_RX_ACK,
 	NEAR_RX_FRAGS,		/* waits for fragments; in no list */

@@ -161,16 +161,23 @@ struct near_rx_op *near_rx_find(struct near_port *port, struct near_peer *peer,
 	return op && op->peer == peer && op->state == NEAR_RX_FRAGS ? op : NULL;
 }
 
+/* Calls near_sink.received(), unless this function has called it for op. */
+static void near_rx_done(struct near_port *port, struct near_rx_op *op, int err)
+{
+	void *cookie = op->cookie;
+
+	op->cookie = NULL;
+	if (cookie)
+		port->sink->received(port->ctx, cookie, err);
+}
+
 void near_rx_end(struct near_port *port, struct near_rx_op *op, int err)
 {
 	struct near_peer *peer = op->peer;
 
 	if (peer->coop_op == op)
 		near_rx_coop_next(port, peer);
-	if (op->state == NEAR_RX_ACK)
-		err = op->err;
-	if (op->cookie)
-		port->sink->received(port->ctx, op->cookie, err);
+	near_rx_done(port, op, op->state == NEAR_RX_ACK ? op->err : err);
 	near_pool_put(&port->rx_ops, op);
 	near_peer_put(port, peer);
 }
@@ -222,6 +229,8 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 	if (!slot)
 		return false;
 	if (op->state == NEAR_RX_ACK) {
+		/* may copy the bytes to device memory */
+		near_rx_done(port, op, op->err);
 		slot->ack.id = op->rndv.id;
 		slot->ack.trial = NEAR_TRIAL_NONE;
 		near_control_send(port, op->peer, slot, NEAR_KIND_ACK, 0);
