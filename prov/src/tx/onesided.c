@@ -205,7 +205,9 @@ static bool duo_onesided_device(const struct duo_domain *domain,
  * Injects a write from device memory. Copies the data to the stack first,
  * because NEAR_RMA_COPY requires host memory. Returns
  * - -FI_EINVAL: the data is too long
- * - an error of duo_device_out()
+ * - -FI_EIO: the copy has failed
+ * - -FI_ENOMEM: no memory for the copy; -FI_EAGAIN would show here that near
+ *   cannot connect to the peer, so that the core would carry its messages
  * - otherwise the result of near_rma()
  */
 DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
@@ -219,7 +221,7 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 		return -FI_EINVAL;
 	ret = duo_device_out(ep->domain, copy, op.local.iov, desc, op.len);
 	if (ret)
-		return ret;
+		return ret == -FI_EAGAIN ? -FI_ENOMEM : ret;
 	op.local = (struct near_rma_bufs) { &iov, 1, NULL };
 	return near_rma(ep->near->port, peer, &op);
 }
