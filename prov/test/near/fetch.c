@@ -27,7 +27,7 @@ static void setup_asked(void)
 static int get(uint64_t key, size_t len, uint32_t flags)
 {
 	return side_rma(.verb = NEAR_READ, .flags = flags, .key = key,
-			.local = GPU_BUF(GPU_LEN, len));
+			.local = GPU_BUF(GPU_LEN, len), .cookie = gpu.base);
 }
 
 static int fetch(size_t len)
@@ -145,7 +145,7 @@ UNIT_TEST(fetch_overtakes_fenced_write)
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, local, 8), -EAGAIN);
 	side_until(2, true);
 	expect_fetched(GPU_LEN);
-	ck_assert_ptr_eq(a.cookie, local);
+	ck_assert_ptr_eq(a.cookie, gpu.base);
 	ck_assert_uint_eq(b.rig->count, 1);
 	rig_take(b.rig, 0, memory, 100000);
 	side_until(3, true);

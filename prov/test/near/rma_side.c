@@ -105,7 +105,8 @@ int side_call(struct near_rma_args args)
 		args.len = near_iov_len(args.local.iov, args.local.count);
 	args.data = SIDE_DATA;
 	args.about = 1;
-	args.cookie = local;
+	if (!args.cookie)
+		args.cookie = local;
 	return near_rma(a.rig->port, to_b, &args);
 }
 
