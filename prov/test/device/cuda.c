@@ -20,6 +20,7 @@ void *current;
 int streams;
 static int waits, retained, events;
 static int unpinned_at;	/* `waits` when memory was unpinned */
+static void *closes;	/* region to close while memory is unpinned, or NULL */
 static void *pinned;
 static size_t pinned_len;
 /* address of memory that has the attribute SYNC_MEMOPS */
@@ -180,6 +181,8 @@ CALL(cuMemHostUnregister, void *memory)
 	pinned = NULL;
 	pinned_len = 0;
 	unpinned_at = waits;
+	if (closes)
+		cuda->close(closes);
 	return 0;
 }
 
@@ -350,7 +353,10 @@ UNIT_TEST(host_memory_is_pinned)
 	cuda->unpin(pin);
 }
 
-/* cuda->unpin() waits for copies of any context. */
+/*
+ * cuda->unpin() waits for copies of any context. Then it does not hold the lock
+ * of the streams, which cuda->close() takes.
+ */
 UNIT_TEST(memory_is_unpinned_after_copies)
 {
 	struct duo_device_handle *copy, *pin;
@@ -361,10 +367,10 @@ UNIT_TEST(memory_is_unpinned_after_copies)
 	other = open_region();
 	pin = cuda->pin(state, memory, sizeof(memory));
 	ck_assert_int_eq(cuda->start(other, memory, "copied", 7, &copy), 0);
+	closes = state;
 	cuda->unpin(pin);
 	ck_assert_int_eq(unpinned_at, 1);
 	ck_assert_int_eq(until_done(copy), 0);
-	cuda->close(state);
 	cuda->close(other);
 }
 
