@@ -60,6 +60,12 @@ int near_segment_reserve(int fd, size_t offset, size_t size)
 	return 0;
 }
 
+void near_segment_clear(int fd, size_t offset, size_t size)
+{
+	check(offset >= near_rings_end(growing, 0) &&
+	      offset + size <= near_segment_size(growing) && !mapped);
+}
+
 int near_ring_map(int fd, const struct near_place *at, void **memory)
 {
 	check(at->offset == reserved_at && at->size == reserved);

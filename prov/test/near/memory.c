@@ -112,6 +112,23 @@ UNIT_TEST(missing_memory_fails_send)
 	ck_assert_int_eq(open_again(), -ENOMEM);
 }
 
+/* The sender has allocated the ring's memory, but cannot map the ring. */
+UNIT_TEST(unmapped_ring_takes_no_memory)
+{
+	struct rig *a, *b;
+	struct near_peer *to_b = rig_pair(&a, &b, false);
+	struct near_place place;
+
+	near_place(b->port->budget.growing, 0,
+		   b->port->segment->adv & NEAR_ADV_TIER, &place);
+	unit_reject_if(SYS_mmap, 1, (uint32_t)place.span,
+		       SECCOMP_RET_ERRNO | ENOMEM);
+	ck_assert_int_eq(rig_send(a, to_b, 1, buf, 8), -EAGAIN);
+	ck_assert_int_eq(a->warnings, 1);
+	ck_assert_uint_eq(b->port->segment->claim[0].state, NEAR_CLAIM_FREE);
+	ck_assert_uint_eq(rig_taken(b), b->idle);
+}
+
 UNIT_TEST(missing_memory_keeps_ring_size)
 {
 	struct rig *a = rig_open(false), *b;

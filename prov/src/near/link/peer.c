@@ -330,6 +330,7 @@ static int near_connect_ring(struct near_port *port, struct near_peer *peer,
 	if (!ret)
 		ret = near_ring_map(fd, &place, &ring);
 	if (ret) {
+		near_segment_clear(fd, place.offset, place.size);
 		__atomic_store_n(&claim->state, NEAR_CLAIM_FREE,
 				 __ATOMIC_RELEASE);
 		return ret;
