@@ -6,7 +6,6 @@
  * where that is not permitted, by the target
  */
 
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -365,18 +364,16 @@ UNIT_TEST(closed_target_ends_operations)
 /* No memory is left to map the region table. Later, there is memory. */
 UNIT_LOOP(table_is_mapped_later, 0, !SANITIZED)
 {
-	struct rlimit limit, none = { 0 };
+	rlim_t limit;
 
 	ck_assert_int_eq(rig_send(a.rig, to_b, 1, "x", 1), 0);
 	near_rma_peer(to_b);
-	getrlimit(RLIMIT_AS, &limit);
-	none.rlim_max = limit.rlim_max;
-	setrlimit(RLIMIT_AS, &none);
+	limit = unit_limit(RLIMIT_AS, 0);
 	unit_check_space();
 	ck_assert_int_eq(start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START, 8, 0),
 			 -EAGAIN);
 	ck_assert_ptr_null(to_b->rma->view);
-	setrlimit(RLIMIT_AS, &limit);
+	unit_limit(RLIMIT_AS, limit);
 	ck_assert_int_eq(run(NEAR_WRITE, SIDE_KEY, SIDE_START, 8), 0);
 	ck_assert_ptr_nonnull(to_b->rma->view);
 	ck_assert_mem_eq(memory, local, 8);
@@ -389,7 +386,7 @@ UNIT_LOOP(table_is_mapped_later, 0, !SANITIZED)
  */
 UNIT_TEST(unknown_exit_is_no_fault)
 {
-	struct rlimit limit, none = { 0 };
+	rlim_t limit;
 	uint32_t done;
 	int ret;
 
@@ -398,11 +395,9 @@ UNIT_TEST(unknown_exit_is_no_fault)
 	to_b->by_start = true;
 	unit_reject(SYS_process_vm_writev, SECCOMP_RET_ERRNO | ESRCH);
 	done = a.done;
-	getrlimit(RLIMIT_NOFILE, &limit);
-	none.rlim_max = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &none);
+	limit = unit_limit(RLIMIT_NOFILE, 0);
 	ret = start_flags(NEAR_WRITE, SIDE_KEY, SIDE_START + 8, 8, 0);
-	setrlimit(RLIMIT_NOFILE, &limit);
+	unit_limit(RLIMIT_NOFILE, limit);
 	ck_assert_int_eq(end(ret, done), 0);
 	ck_assert_mem_eq(memory + 8, local, 8);
 }
