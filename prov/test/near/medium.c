@@ -200,18 +200,28 @@ UNIT_TEST(result_of_trial_lets_ring_grow)
 	grows_for(NEAR_MEDIUM_MAX);
 }
 
-/*
- * A receiver with device memory (_i is 0) might have to wait for a copy to the
- * device. If single copy is fast (1), it is used. Rings need not grow then.
- */
-UNIT_LOOP(medium_messages_are_read, 0, 2)
+/* b receives the second message of a trial in device memory: a fast result. */
+UNIT_TEST(trial_in_device_memory_is_fast)
+{
+	struct near_rx_op *op;
+	uint32_t sent = a->count;
+
+	to_b->medium = 0;
+	ck_assert(!sends(LEN));
+	rig_until(b, NULL, ++seen);
+	op = near_recv_begin(b->port, from_a, &b->event[seen - 1].msg.rndv,
+			     got);
+	near_recv_end(b->port, op, 0);
+	rig_until_event(a, b, sent + 1, RIG_SENT, 0);
+	ck_assert(to_b->fast);
+}
+
+/* If single copy is fast, it is used, and rings need not grow. */
+UNIT_TEST(fast_messages_need_no_larger_ring)
 {
 	uint32_t tier = to_b->resize.tier;
 
-	if (_i)
-		to_b->fast = true;
-	else
-		to_b->addr.flags |= NEAR_ADDR_DEVICE;
+	to_b->fast = true;
 	ck_assert(!sends(LEN));
 	arrives(LEN, false);
 	ck_assert(!sends(NEAR_MEDIUM_MAX));

@@ -116,6 +116,8 @@ struct near_rx_op {
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
 	int err;	/* result of the receive, in the state NEAR_RX_ACK */
+	/* for the ACK; a trial that is received in device memory is fast */
+	enum near_trial trial;
 	void *cookie;
 };
 

@@ -37,15 +37,6 @@ static bool near_is_medium(size_t len)
 }
 
 /*
- * True if medium messages use rendezvous. A peer with device memory might
- * receive them there, and would have to wait for the copy to the device.
- */
-static bool near_medium_read(const struct near_peer *peer)
-{
-	return peer->fast || peer->addr.flags & NEAR_ADDR_DEVICE;
-}
-
-/*
  * Also counts messages that do not fit in the ring: if single copy has become
  * slow, a trial must show this, so that the ring grows.
  */
@@ -54,8 +45,7 @@ bool near_medium_eager(struct near_peer *peer, size_t len)
 	if (!near_is_medium(len))
 		return false;
 	peer->medium = (uint8_t)((peer->medium + 1) % NEAR_TRIAL);
-	return peer->medium > 1 && !near_medium_read(peer) &&
-	       len <= peer->tx.medium_max;
+	return peer->medium > 1 && !peer->fast && len <= peer->tx.medium_max;
 }
 
 /* True if the message is the second one of a trial. */
@@ -70,7 +60,7 @@ static bool near_tx_trial(const struct near_peer *peer, size_t len)
  */
 static uint32_t near_tx_too_small(const struct near_peer *peer, size_t len)
 {
-	size_t max = near_medium_read(peer) ? NEAR_EAGER_MAX : NEAR_MEDIUM_MAX;
+	size_t max = peer->fast ? NEAR_EAGER_MAX : NEAR_MEDIUM_MAX;
 
 	return len > near_data_max(peer->tx.dsize) && len <= max ?
 	       (uint32_t)len : 0;
