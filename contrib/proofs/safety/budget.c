@@ -21,8 +21,8 @@
  * MUTANT class-unchecked near/link/ring_budget.c: s/least >= NEAR_TIERS \|\| //
  * MUTANT fixed-ring-grows near/link/ring_budget.c: s/ring->index >= port->budget.growing \|\|//
  * MUTANT more-than-free near/link/ring_budget.c: s/if \(others \+ near_tier_pages\(tier\) - 1 <= most\)/if (1)/
- * MUTANT not-allocated near/link/ring_budget.c: s/!near_segment_reserve\([^;]*&&//
- * MUTANT not-mapped near/link/ring_budget.c: s/&&\n[\t ]*!near_ring_extend\(ring->rx.ctl, to.size\)//
+ * MUTANT not-allocated near/link/ring_budget.c: s/ &&\s+!near_seg[^;]+/)/
+ * MUTANT not-mapped near/link/ring_budget.c: s/!near_ring_extend\([^&]*&&//
  * MUTANT failure-ignored near/link/ring_budget.c: s/if \(!near_rx_ring_extend\(port, ring, tier\)\)\n\t\ttier = ring->tier;/near_rx_ring_extend(port, ring, tier);/
  * MUTANT old-pages-counted near/link/ring_budget.c: s/port->budget.extra -= near_rx_ring_extra\(ring\);//
  */

@@ -147,8 +147,9 @@ static uint32_t near_budget_grant(const struct near_port *port,
 }
 
 /*
- * Allocates and maps the pages that a ring needs for size class tier. False: no
- * memory is left.
+ * Maps and allocates the pages that a ring needs for size class tier. False: no
+ * memory is left. The allocation comes last, so that no error leaves memory
+ * that the ring does not use.
  */
 static bool near_rx_ring_extend(struct near_port *port,
 				const struct near_rx_ring *ring, uint32_t tier)
@@ -158,9 +159,9 @@ static bool near_rx_ring_extend(struct near_port *port,
 	near_place(port->budget.growing, ring->index, ring->tier, &from);
 	near_place(port->budget.growing, ring->index, tier, &to);
 	return to.size == from.size ||
-	       (!near_segment_reserve(port->fd, from.offset + from.size,
-				      to.size - from.size) &&
-		!near_ring_extend(ring->rx.ctl, to.size));
+	       (!near_ring_extend(ring->rx.ctl, to.size) &&
+		!near_segment_reserve(port->fd, from.offset + from.size,
+				      to.size - from.size));
 }
 
 void near_rx_ring_resize(struct near_port *port, struct near_rx_ring *ring,
