@@ -195,6 +195,17 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	ck_assert_ptr_null(near_peer_find(us->port, &addr));
 }
 
+/* The peer's request arrives, but its socket is closed before the reply. */
+UNIT_TEST(closed_requester_gets_no_warning)
+{
+	rig_peer(us, them);
+	ck_assert_int_eq(rig_send(them, rig_peer(them, us), 1, big, 8),
+			 -EAGAIN);
+	rig_stop(them);
+	rig_until_gone(us, 1);
+	ck_assert_int_eq(us->warnings, 0);
+}
+
 UNIT_TEST(dropped_reference_is_no_failure)
 {
 	struct near_peer *peer = rig_peer(us, them), *back = rig_peer(them, us);

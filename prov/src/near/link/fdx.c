@@ -89,9 +89,15 @@ static bool near_fdx_temporary(int err)
 	       err == ETOOMANYREFS;
 }
 
+/* True for errors of sendmsg() if no process has the receiver's socket open. */
+static bool near_fdx_closed(int ret)
+{
+	return ret == -ECONNREFUSED || ret == -ENOENT;
+}
+
 /*
  * If msg is a request, sends a reply. If the reply cannot be sent, the peer
- * gets none, and sends its request again.
+ * gets none, and sends its request again, unless its port has closed meanwhile.
  */
 static void near_answer(struct near_port *port, struct near_peer *peer,
 			const struct near_fdx_msg *msg)
@@ -100,7 +106,8 @@ static void near_answer(struct near_port *port, struct near_peer *peer,
 
 	if (msg->fdx.kind == NEAR_FDX_REQUEST)
 		ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REPLY);
-	if (!ret || near_fdx_temporary(-ret) || peer->logged)
+	if (!ret || near_fdx_temporary(-ret) || near_fdx_closed(ret) ||
+	    peer->logged)
 		return;
 	near_log(port, 0,
 		 "peer %d: cannot reply to its connection request: "
@@ -273,7 +280,7 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	if (peer->requested_ms && now - peer->requested_ms < NEAR_FDX_REPEAT_MS)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
-	if (ret == -ECONNREFUSED || ret == -ENOENT) {
+	if (near_fdx_closed(ret)) {
 		/*
 		 * -ECONNREFUSED: no process has the socket open. If the socket
 		 * has a file, the file is still there, and only a process that
