@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "near/link/fdx.h"
@@ -193,6 +194,24 @@ UNIT_TEST(closed_unused_peer_is_reported)
 	rig_until_event(us, NULL, 1, RIG_GONE, 0);
 	near_peer_put(us->port, us->event[0].peer);
 	ck_assert_ptr_null(near_peer_find(us->port, &addr));
+}
+
+/*
+ * The peer replies to a request, attaches, and is killed before the next
+ * request. The pidfd in the reply must be used: only it shows that the process
+ * has exited, so that its claim can be freed.
+ */
+UNIT_TEST(reply_of_killed_peer_is_read)
+{
+	struct near_peer *peer = rig_peer(us, them);
+
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), -EAGAIN);
+	near_fdx_read(them->port);
+	ck_assert_int_eq(rig_send(them, rig_peer(them, us), 2, big, 8), 0);
+	shutdown(them->port->fdx, SHUT_RDWR);
+	peer->requested_ms = 1;
+	ck_assert_int_eq(rig_send(us, peer, 1, big, 8), 0);
+	ck_assert_int_ge(peer->pidfd, 0);
 }
 
 /* The peer's request arrives, but its socket is closed before the reply. */

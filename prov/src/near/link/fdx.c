@@ -281,6 +281,10 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 		return -EAGAIN;
 	ret = near_fdx_send(port, &peer->addr, NEAR_FDX_REQUEST);
 	if (near_fdx_closed(ret)) {
+		/* the peer may have replied with its pidfd before its exit */
+		near_fdx_read(port);
+		if (near_monitored(peer))
+			return -EAGAIN;
 		/*
 		 * -ECONNREFUSED: no process has the socket open. If the socket
 		 * has a file, the file is still there, and only a process that
