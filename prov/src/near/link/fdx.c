@@ -270,6 +270,7 @@ void near_fdx_read(struct near_port *port)
 
 int near_fdx_request(struct near_port *port, struct near_peer *peer)
 {
+	bool monitored = near_monitored(peer);
 	uint64_t now = duo_now_ms();
 	int ret;
 
@@ -283,7 +284,7 @@ int near_fdx_request(struct near_port *port, struct near_peer *peer)
 	if (near_fdx_closed(ret)) {
 		/* the peer may have replied with its pidfd before its exit */
 		near_fdx_read(port);
-		if (near_monitored(peer))
+		if (!monitored && near_monitored(peer))
 			return -EAGAIN;
 		/*
 		 * -ECONNREFUSED: no process has the socket open. If the socket
