@@ -460,9 +460,7 @@ static int duo_device_move(struct duo_domain *domain, bool out, char *host,
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len)
 {
-	int ret = duo_device_move(domain, true, host, iov, desc, len);
-
-	return ret == -FI_ENOMEM ? -FI_EAGAIN : ret;
+	return duo_device_move(domain, true, host, iov, desc, len);
 }
 
 int duo_device_in(struct duo_domain *domain, const struct iovec *iov,

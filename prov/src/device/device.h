@@ -172,14 +172,11 @@ bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 /*
  * Copies the first len bytes of the buffers to `host`. Bytes of device memory
  * go through the domain's bounce buffer. Waits for the end of the copy. Returns
- * 0 or -FI_EIO; -FI_EAGAIN: no memory.
+ * 0, -FI_EIO or -FI_ENOMEM.
  */
 int duo_device_out(struct duo_domain *domain, void *host,
 		   const struct iovec *iov, void *const *desc, size_t len);
-/*
- * Copies len bytes from `host` to the buffers: reverse of duo_device_out().
- * Returns 0, -FI_EIO or -FI_ENOMEM.
- */
+/* Copies len bytes from `host` to the buffers: reverse of duo_device_out(). */
 int duo_device_in(struct duo_domain *domain, const struct iovec *iov,
 		  void *const *desc, const void *host, size_t len);
 

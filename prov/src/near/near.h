@@ -104,7 +104,7 @@ struct near_sink {
 	 * Copies len bytes from device memory (`from`) to host memory (`host`).
 	 * near calls this at the sender of a NEAR_DEVICE message, if the
 	 * receiver has requested fragments. cookie: near_large.cookie. Returns
-	 * 0 or a positive errno value; EAGAIN: no memory, and a later poll
+	 * 0 or a positive errno value; ENOMEM: no memory, and a later poll
 	 * calls this again.
 	 */
 	int (*unload)(void *ctx, void *cookie, const void *from, void *host,

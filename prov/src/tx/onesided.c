@@ -221,7 +221,7 @@ DUO_NOINLINE int duo_onesided_inject(struct duo_ep *ep, struct near_peer *peer,
 		return -FI_EINVAL;
 	ret = duo_device_out(ep->domain, copy, op.local.iov, desc, op.len);
 	if (ret)
-		return ret == -FI_EAGAIN ? -FI_ENOMEM : ret;
+		return ret;
 	op.local = (struct near_rma_bufs) { &iov, 1, NULL };
 	return near_rma(ep->near->port, peer, &op);
 }

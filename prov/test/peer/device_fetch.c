@@ -18,7 +18,7 @@ static struct near_rndv region = { .addr = START, .key = DEVICE_KEY };
 static int unload(const void *from, void *host, size_t len)
 {
 	if (unload_waits && unload_waits--)
-		return EAGAIN;
+		return ENOMEM;
 	unloaded++;
 	memcpy(host, port_device(from), len);
 	return unload_err;

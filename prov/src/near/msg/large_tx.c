@@ -187,11 +187,11 @@ void near_tx_end(struct near_port *port, struct near_tx_op *op, int err)
 static bool near_tx_unload(struct near_port *port, struct near_tx_op *op)
 {
 	void *copy = malloc(op->len);
-	int err = !copy ? EAGAIN :
+	int err = !copy ? ENOMEM :
 		  port->sink->unload(port->ctx, op->cookie,
 				     op->iov[0].iov_base, copy, op->len);
 
-	if (err == EAGAIN) {
+	if (err == ENOMEM) {
 		free(copy);
 		return false;
 	}

@@ -257,7 +257,7 @@ DUO_NOINLINE ssize_t duo_near_send_device(struct duo_near *near,
 			     send->desc, len);
 	if (err) {
 		free(owned);
-		return err;
+		return err == -FI_ENOMEM ? -FI_EAGAIN : err;
 	}
 	copy.msg.payload = host.iov_base;
 	copy.iov = &host;
