@@ -96,6 +96,10 @@ struct near_rx_op {
 	struct near_link link;	/* in port->receiving or peer->waiting */
 	enum near_rx_state state;
 	struct near_peer *peer;
+	/*
+	 * The ACK reports a fast trial if rndv.key is 1: a trial that the
+	 * embedder receives in device memory. near_recv() sets rndv.key to 0.
+	 */
 	struct near_rndv rndv;
 	uint32_t iov_count;
 	struct iovec iov[NEAR_IOV_MAX];
@@ -116,8 +120,6 @@ struct near_rx_op {
 	uint32_t sender_steps;
 	bool failed;		/* the receiver could not read a step */
 	int err;	/* result of the receive, in the state NEAR_RX_ACK */
-	/* for the ACK; a trial that is received in device memory is fast */
-	enum near_trial trial;
 	void *cookie;
 };
 

@@ -46,7 +46,6 @@ struct near_rx_op *near_recv_begin(struct near_port *port,
 	op->done = 0;
 	op->failed = false;
 	op->err = 0;
-	op->trial = rndv->key == 1 ? NEAR_TRIAL_FAST : NEAR_TRIAL_NONE;
 	op->cookie = cookie;
 	near_peer_hold(peer);
 	return op;
@@ -61,7 +60,7 @@ int near_recv(struct near_port *port, struct near_peer *peer,
 
 	if (!op)
 		return -EAGAIN;
-	op->trial = NEAR_TRIAL_NONE;
+	op->rndv.key = 0;	/* not measured: no result for the ACK */
 	op->iov_count = (uint32_t)count;
 	if (count)
 		memcpy(op->iov, iov, count * sizeof(*iov));
@@ -234,7 +233,8 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 		/* may copy the bytes to device memory */
 		near_rx_done(port, op, op->err);
 		slot->ack.id = op->rndv.id;
-		slot->ack.trial = op->trial;
+		slot->ack.trial = op->rndv.key == 1 ? NEAR_TRIAL_FAST :
+						      NEAR_TRIAL_NONE;
 		near_control_send(port, op->peer, slot, NEAR_KIND_ACK, 0);
 		near_list_remove(&op->link);
 		near_rx_end(port, op, 0);
