@@ -56,7 +56,7 @@ void port_add_messages(const char *handle, uint32_t access);
 char *port_device(const void *at);
 void port_remove_device(void);
 void port_close(void);
-/* Writes the first len bytes of ours[] to theirs[]. */
+/* Calls fi_write() from ours[] to theirs[], for the first len bytes of both. */
 void write_ours(size_t len);
 /* Adds operands to theirs[], whose values before the call go to was[]. */
 void fetch_add(const uint64_t *operands, size_t count, uint64_t *was);

@@ -221,9 +221,10 @@ static rlim_t few_for(bool by_start, bool needs_fdx)
 }
 
 /*
- * A sender has too few file descriptors to open the wake pipe. It must wake the
- * receiver later: by its next message (_i % 3 is 0), in one of its polls (1),
- * or in near_arm() (2). What it opens for that: few_for().
+ * A sender has too few file descriptors to open the receiver's wake pipe. Later
+ * the sender has enough of them, and must wake the receiver. _i % 3 selects the
+ * call that does this: a send (0), a poll (1) or near_arm() (2). _i / 3 selects
+ * what the sender needs descriptors for: see few_for().
  */
 UNIT_LOOP(sender_without_descriptor_wakes_later, 0, 9)
 {
