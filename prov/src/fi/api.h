@@ -120,16 +120,12 @@ int duo_ep_enable(struct duo_ep *ep);
  * - without a suffix: DUO_LOCK_OFF, FI_THREAD_DOMAIN
  * - _locked: DUO_LOCK_SHARED, a lock that several threads use
  * - _single: DUO_LOCK_SINGLE, FI_THREAD_COMPLETION
+ * - _prefix: FI_MSG_PREFIX, in all modes
  */
-extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single;
+extern struct fi_ops_msg duo_msg_ops, duo_msg_ops_locked, duo_msg_ops_single,
+	duo_msg_ops_prefix;
 extern struct fi_ops_tagged duo_tagged_ops, duo_tagged_ops_locked,
-	duo_tagged_ops_single;
-
-/*
- * calls_prefix.c: if the info has FI_MSG_PREFIX, replaces ep's tables of calls
- * by tables whose functions skip the prefix
- */
-void duo_ep_calls_prefix(struct duo_ep *ep, const struct fi_info *info);
+	duo_tagged_ops_single, duo_tagged_ops_prefix;
 
 /* ops.c */
 extern const struct duo_up duo_up;

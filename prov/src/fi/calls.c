@@ -4,9 +4,9 @@
 /*
  * Calls that send and receive messages. A call with one buffer first tries the
  * inline fast path. If that is not possible, the call takes the slow path
- * (tx/send.c, rx/recv.c). This file is compiled three times, once for each mode
- * of the lock: here for DUO_LOCK_OFF, and by calls_locked.c and calls_single.c,
- * which include this file, for the other modes.
+ * (tx/send.c, rx/recv.c). This file is compiled four times, because other files
+ * include it: here for the lock mode DUO_LOCK_OFF, in calls_locked.c and
+ * calls_single.c for the other modes, and in calls_prefix.c for FI_MSG_PREFIX.
  */
 
 #include "fi/api.h"
@@ -17,12 +17,18 @@
 #define DUO_LOCKED DUO_LOCK_OFF
 #define DUO_NAME(name) name
 #endif
+#ifndef DUO_PREFIX
+#define DUO_PREFIX false
+#endif
 
 static ssize_t duo_call_recv(struct fid_ep *ep, void *buf, size_t len,
 			     void *desc, fi_addr_t src, void *context)
 {
 	const struct duo_want want = { .addr = src, .ignore = ~0ULL };
 
+	if (DUO_PREFIX)
+		return duo_recvv(ep, &(struct iovec) { buf, len }, &desc, 1,
+				 src, context);
 	return duo_recv_local(ep, DUO_MSG, buf, len, desc, want, context,
 			      DUO_LOCKED) ? duo_recv_end(ep, DUO_LOCKED) :
 	       duo_recv(ep, buf, len, desc, src, context);
@@ -34,6 +40,9 @@ static ssize_t duo_call_trecv(struct fid_ep *ep, void *buf, size_t len,
 {
 	const struct duo_want want = { src, tag, ignore };
 
+	if (DUO_PREFIX)
+		return duo_trecvv(ep, &(struct iovec) { buf, len }, &desc, 1,
+				  src, tag, ignore, context);
 	return duo_recv_local(ep, DUO_TAGGED, buf, len, desc, want, context,
 			      DUO_LOCKED) ? duo_recv_end(ep, DUO_LOCKED) :
 	       duo_trecv(ep, buf, len, desc, src, tag, ignore, context);
@@ -50,14 +59,21 @@ DUO_INLINE ssize_t duo_call_send_one(struct fid_ep *ep, const void *buf,
 				     const enum duo_send_variant variant,
 				     const unsigned int flags)
 {
+	const size_t skip = DUO_PREFIX ? duo_ep_of(ep)->prefix : 0;
 	const struct duo_send call = {
 		.variant = variant,
 		.msg = { .payload = buf, .len = len, .tag = tag, .data = data,
 			 .flags = flags },
 		.dest = dest, .context = context,
 	};
-	struct near_peer *sent = duo_send_small(ep, call, DUO_LOCKED);
+	struct near_peer *sent;
 
+	if (DUO_PREFIX)
+		return len < skip ? -FI_EINVAL :
+		       duo_send_one(ep, (const char *) buf + skip, len - skip,
+				    desc, dest, tag, context, data, variant,
+				    flags);
+	sent = duo_send_small(ep, call, DUO_LOCKED);
 	return near_likely(sent != NULL) ? duo_send_end(ep, sent, DUO_LOCKED) :
 	       duo_send_one(ep, buf, len, desc, dest, tag, context, data,
 			    variant, flags);

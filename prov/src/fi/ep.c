@@ -265,6 +265,8 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 		goto free_ep;
 	duo_rx_pool_init(&ep->pool, ep);
 	ep->up = &duo_up;
+	if (duo_info_prefix(info))
+		ep->prefix = info->ep_attr->msg_prefix_size;
 	duo_ep_join(ep, &ep->domain->group);
 	ret = fi_endpoint(ep->domain->path_domain[FI_DUO_CORE], core_info,
 			  &ep->path_ep[FI_DUO_CORE], context);
@@ -285,7 +287,6 @@ int duo_ep_open(struct fid_domain *domain_fid, struct fi_info *info,
 	ep->ep_fid.fid.ops = &duo_ep_fi_ops;
 	ep->ep_fid.ops = &duo_ep_ops;
 	ep->ep_fid.cm = &duo_ep_cm_ops;
-	duo_ep_calls_prefix(ep, info);
 	ep->ep_fid.rma = &duo_rma_ops;
 	ep->ep_fid.atomic = &duo_atomic_ops;
 	ep->ep_fid.collective = &duo_no_collective;

@@ -14,10 +14,10 @@
 
 /*
  * Implements duo_up.calls(): sets the endpoint's tables of calls to those for
- * the mode of the group's lock. If these are set already, does not store the
- * same pointers again, because other threads may be reading them.
- * The comment of duo_cq_calls() explains why no thread reads the pointers when
- * they change.
+ * the mode of the group's lock, or for FI_MSG_PREFIX. If these are set already,
+ * does not store the same pointers again, because other threads may be reading
+ * them. The comment of duo_cq_calls() explains why no thread reads the pointers
+ * when they change.
  */
 static void duo_ep_calls(struct duo_ep *ep)
 {
@@ -32,16 +32,12 @@ static void duo_ep_calls(struct duo_ep *ep)
 		[DUO_LOCK_SINGLE] = &duo_tagged_ops_single,
 	};
 	enum duo_lock_mode mode = duo_lock_mode(&ep->group->lock);
-	struct fi_ops_msg **msg_at = ep->prefix.size ? &ep->prefix.msg :
-						       &ep->ep_fid.msg;
-	struct fi_ops_tagged **tagged_at = ep->prefix.size ?
-					   &ep->prefix.tagged :
-					   &ep->ep_fid.tagged;
+	struct fi_ops_msg *ops = ep->prefix ? &duo_msg_ops_prefix : msg[mode];
 
-	if (*msg_at == msg[mode])
+	if (ep->ep_fid.msg == ops)
 		return;
-	*msg_at = msg[mode];
-	*tagged_at = tagged[mode];
+	ep->ep_fid.msg = ops;
+	ep->ep_fid.tagged = ep->prefix ? &duo_tagged_ops_prefix : tagged[mode];
 }
 
 const struct duo_up duo_up = {

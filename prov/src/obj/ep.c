@@ -4,9 +4,11 @@
 /*
  * Computes the attention words of endpoints and CQs. If a bit of an attention
  * word is set, certain calls for this endpoint or CQ take the slow path. Also
- * counts operations in the counters of an endpoint. Lock: that of the
- * endpoint's or CQ's group.
+ * skips prefixes, and counts operations in the counters of an endpoint. Lock:
+ * that of the endpoint's or CQ's group.
  */
+
+#include <string.h>
 
 #include "near/near.h"
 #include "obj/cntr.h"
@@ -79,6 +81,27 @@ void duo_ep_attend(struct duo_ep *ep)
 		duo_cq_attend(ep->rx_cq);
 	if (ep->tx_cq)
 		duo_cq_attend(ep->tx_cq);
+}
+
+bool duo_ep_skip_prefix(const struct duo_ep *ep, struct iovec *to,
+			const struct iovec **iov, void ***desc, size_t *count)
+{
+	const struct iovec *from = *iov;
+
+	if (!*count)
+		return true;
+	if (*count > DUO_IOV_LIMIT || !from || from->iov_len < ep->prefix)
+		return false;
+	memcpy(to, from, *count * sizeof(*to));
+	to->iov_base = (char *) to->iov_base + ep->prefix;
+	to->iov_len -= ep->prefix;
+	*iov = to;
+	if (*count > 1 && !to->iov_len) {
+		++*iov;
+		--*count;
+		*desc += *desc ? 1 : 0;
+	}
+	return true;
 }
 
 bool duo_cntr_counts(const struct duo_ep *ep, uint64_t flags)

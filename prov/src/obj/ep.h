@@ -224,16 +224,11 @@ struct duo_ep {
 	/* NULL: no local side, or the local transport is not shm */
 	struct duo_shm *shm;
 	struct fid_peer_srx peer_srx; /* receive context for libfabric's shm */
-	/* used if FI_MSG_PREFIX is set, see fi/calls_prefix.c */
-	struct {
-		size_t size;		/* length of the prefix, bytes */
-		/*
-		 * The functions of calls_prefix.c, which libfabric calls, skip
-		 * the prefix of a message, and then call those of these tables.
-		 */
-		struct fi_ops_msg *msg;
-		struct fi_ops_tagged *tagged;
-	} prefix;
+	/*
+	 * length of the prefix of messages, which calls skip, bytes; 0: without
+	 * FI_MSG_PREFIX
+	 */
+	size_t prefix;
 };
 
 static inline struct duo_ep *duo_ep_of(struct fid_ep *ep_fid)
@@ -307,6 +302,16 @@ static inline void duo_ep_wake_sleepers(const struct duo_ep *ep)
 	if (ep->tx_cq)
 		duo_cq_wake_sleeper(ep->tx_cq);
 }
+
+/*
+ * Removes the prefix (FI_MSG_PREFIX) from a list of buffers. Makes *iov refer
+ * to to[], which has DUO_IOV_LIMIT elements and gets the buffers. If the first
+ * of several buffers has only the prefix, omits this buffer. A call without
+ * buffers, such as a peek, has no prefix. False: the first buffer is shorter
+ * than the prefix, or there are too many buffers.
+ */
+bool duo_ep_skip_prefix(const struct duo_ep *ep, struct iovec *to,
+			const struct iovec **iov, void ***desc, size_t *count);
 
 /*
  * Returns the receive entry at the address `context`. NULL: no receive entry of

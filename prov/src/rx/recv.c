@@ -301,8 +301,12 @@ static ssize_t duo_recv_any(struct fid_ep *ep_fid, enum duo_rx_kind kind,
 		.context = context,
 		.flags = flags,
 	};
+	struct iovec skipped[DUO_IOV_LIMIT];
 	ssize_t ret;
 
+	if (ep->prefix && !duo_ep_skip_prefix(ep, skipped, &recv.iov,
+					      &recv.desc, &recv.count))
+		return -FI_EINVAL;
 	if (!(ep->caps & FI_DIRECTED_RECV))
 		recv.want.addr = FI_ADDR_UNSPEC;
 	duo_group_lock(&ep->group);

@@ -189,7 +189,11 @@ ssize_t duo_send_one(struct fid_ep *ep_fid, const void *buf, size_t len,
 static ssize_t duo_send_buffers(struct fid_ep *ep_fid, struct duo_send send)
 {
 	struct duo_ep *ep = duo_ep_of(ep_fid);
+	struct iovec skipped[DUO_IOV_LIMIT];
 
+	if (ep->prefix && !duo_ep_skip_prefix(ep, skipped, &send.iov,
+					      &send.desc, &send.count))
+		return -FI_EINVAL;
 	if (send.count > DUO_IOV_LIMIT || (send.count && !send.iov))
 		return -FI_EINVAL;
 	if (send.variant == DUO_SEND_VECTOR)
