@@ -289,8 +289,3 @@ int duo_cq_core_apart(struct duo_cq *cq)
 	duo_cq_core_copy(cq, entry, src, count);
 	return count;
 }
-
-int duo_cq_poll_core(struct duo_cq *cq)
-{
-	return duo_cq_read_core(cq);
-}

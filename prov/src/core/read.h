@@ -15,12 +15,6 @@
 #include "obj/cq.h"
 
 /*
- * Reads the core's CQ, and handles up to DUO_CORE_BATCH entries or one error.
- * Returns the number of entries and errors.
- */
-int duo_cq_poll_core(struct duo_cq *cq);
-
-/*
  * Handles `count` entries that the core wrote to the application's array,
  * cq->sink.buf. Returns `count`.
  */
@@ -42,10 +36,11 @@ static inline fi_addr_t *duo_cq_core_src(struct duo_cq *cq)
 }
 
 /*
- * Inline version of duo_cq_poll_core(). It is fast in the common case: the
- * core's CQ is empty.
+ * Reads the core's CQ, and handles up to DUO_CORE_BATCH entries or one error.
+ * Returns the number of entries and errors. It is inline for the common case:
+ * the core's CQ is empty.
  */
-DUO_INLINE int duo_cq_read_core(struct duo_cq *cq)
+DUO_INLINE int duo_cq_poll_core(struct duo_cq *cq)
 {
 	size_t space = cq->sink.space;
 	ssize_t count;

@@ -136,7 +136,7 @@ void duo_cq_progress(struct duo_cq *cq)
 		duo_cq_flush_lazy(cq);
 	if (!(group->pending | group->lazy))
 		cq->attention &= ~(uint32_t) DUO_CQ_DEFERRED;
-	if (duo_cq_core_due(cq) && duo_cq_read_core(cq))
+	if (duo_cq_core_due(cq) && duo_cq_poll_core(cq))
 		duo_cq_core_active(cq);
 	if (!cq->left && !(cq->attention & DUO_CQ_OTHERS) &&
 	    !duo_cq_core_wanted(cq))
