@@ -138,31 +138,44 @@ app_gromacs_comm()
 		END { print sum }' "$1"
 }
 
-# --- OpenFOAM: the tutorial pitzDaily, 12,225 cells, 25 steps of simpleFoam.
-app_openfoam_needs() { echo simpleFoam; }
+# --- OpenFOAM: the tutorial cavity of icoFoam as a cube of 48 x 48 x 48 cells with
+# five fixed walls, 100 steps.
+app_openfoam_needs() { echo icoFoam; }
 
-# OpenFOAM's etc/bashrc would set this variable; the rest of bashrc is not
-# needed.
-app_openfoam_etc=WM_PROJECT_DIR=/usr/share/openfoam
-
+# The input includes OpenFOAM's settings, etc/controlDict. OpenFOAM's etc/bashrc
+# would set WM_PROJECT_DIR; the rest of bashrc is not needed. END is the time of
+# the last step.
 app_openfoam_input()
 {
-	local examples=/usr/share/doc/openfoam-examples/examples
-	cp -r "$examples/incompressible/simpleFoam/pitzDaily/." .
-	gunzip -qr . || true
-	sed -i '/^functions/,$d; s/^endTime .*/endTime '$((25 * scale))';/' system/controlDict
+	local examples=/usr/share/doc/openfoam-examples/examples x=$1 y=1 z=1
+	local -x WM_PROJECT_DIR=$PWD END=0.1
+	((x % 4)) || x=$((x / 2)) y=2
+	((x % 4)) || x=$((x / 2)) z=2
+	cp -r "$examples/incompressible/icoFoam/cavity/cavity/." .
+	mkdir etc
+	cp /usr/share/openfoam/etc/{controlDict,cellModels} etc
+	sed -i 's/ 0\.1)/ 1)/; s/(20 20 1)/(48 48 48)/; s/empty/wall/' \
+		system/blockMeshDict
+	sed -i 's/empty/noSlip/' 0/U
+	sed -i 's/empty/zeroGradient/' 0/p
+	# shellcheck disable=SC2016 # icoFoam expands $END
+	sed -i 's/^endTime .*/endTime $END;/; s/^deltaT .*/deltaT 0.001;/
+		s/^writeInterval .*/writeInterval 1000000;/' system/controlDict
 	cat >system/decomposeParDict <<-END
 	FoamFile { version 2.0; format ascii; class dictionary;
 		object decomposeParDict; }
 	numberOfSubdomains $1;
 	method simple;
-	simpleCoeffs { n ($1 1 1); delta 0.001; }
+	simpleCoeffs { n ($x $y $z); delta 0.001; }
 	END
-	env "$app_openfoam_etc" blockMesh &&
-		env "$app_openfoam_etc" decomposePar
+	blockMesh && decomposePar && rm -r constant/polyMesh
 }
 
-app_openfoam_command() { program=(env "$app_openfoam_etc" simpleFoam -parallel); }
+app_openfoam_command()
+{
+	program=(env WM_PROJECT_DIR="$PWD" END="${scale}e-1" "${runner[@]}"
+		"${bin:+$bin/}icoFoam" -parallel)
+}
 
 app_openfoam_result()
 {
