@@ -14,6 +14,7 @@
  * C: near/msg/control.c near_control near_control_answer near_control_frag
  * C: near/msg/large_tx.c near_tx_answered near_tx_cts near_tx_frag near_tx_end
  * C: near/msg/large_rx.c near_rx_find near_rx_frag near_rx_answer
+ * C: near/msg/large_rx.c near_medium_measured near_rx_ns
  * C: near/link/pool.h near_pool_find near_pool_at
  * C: near/link/copy.h near_iov_copy near_copy_small
  * CBMC: --unwind 4 -DRINGS_CLASS=0 --object-bits 10
@@ -31,6 +32,7 @@
  * MUTANT finished-operation near/link/pool.h: s/obj && obj->use == id >> 32 && obj->use & 1/obj/
  * MUTANT index-unchecked near/link/pool.h: s/if \(index \/ NEAR_POOL_CHUNK >= pool->chunks\)/if (0)/
  * MUTANT answer-of-another near/msg/large_tx.c: s/op->peer != peer \|\| //
+ * MUTANT length-zero near/msg/large_rx.c: s/\(len \| 1\)/len/
  * MUTANT requested-length near/msg/large_tx.c: s/ \|\| len > op->len\)/)/
  * MUTANT requested-twice near/msg/large_tx.c: s/ \|\| op->state == NEAR_TX_FRAGS\)/)/
  */
@@ -66,6 +68,11 @@ static void ended(void *ctx, void *cookie, int err)
 #undef memcpy
 
 /* In place of functions of other layers and of link/ */
+
+uint64_t duo_now_ns(void)
+{
+	return any(uint64_t);
+}
 
 void near_rx_ring_broken(struct near_port *of, struct near_rx_ring *broken,
 			 const char *what, uint64_t value)

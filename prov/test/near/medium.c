@@ -18,7 +18,7 @@ static struct rig *a, *b;
 static struct near_peer *to_b, *from_a;
 static uint8_t *big, *got;
 static uint32_t seen;	/* number of b's events that were checked */
-static long copy_ns;	/* duration of b's single copies, ns */
+static long copy_ns;	/* duration of b's copies that are measured, ns */
 /* result of the next call of clock_gettime(); tv_sec is 0: real time */
 static struct timespec fake;
 
@@ -48,6 +48,7 @@ static void setup_with(size_t memory)
 	rig_fill(big, NEAR_MEDIUM_MAX + 1, 7);
 	to_b->medium = 1;	/* the next messages are no trial */
 	copy_ns = 1;		/* fast */
+	from_a->ring_ns = 2000;
 }
 
 UNIT_SETUP(setup, setup_with(NEAR_MEMORY));
@@ -140,6 +141,42 @@ UNIT_TEST(trial_has_two_of_32_messages)
 }
 
 /*
+ * Only the medium message before a trial is measured. It is eager even if
+ * single copy is fast (_i is 1). The result of the trial is slow if no message
+ * was measured before.
+ */
+UNIT_LOOP(message_before_trial_is_measured, 0, 2)
+{
+	uint32_t i;
+	bool eager;
+
+	grows_for(LEN);
+	to_b->fast = _i;
+	from_a->ring_ns = 0;
+	to_b->medium = NEAR_TRIAL - 4;
+	copy_ns = 3000;
+	for (i = NEAR_TRIAL - 3; i < NEAR_TRIAL; i++) {
+		ck_assert_uint_eq(from_a->ring_ns, 0);
+		eager = sends(LEN);
+		ck_assert_int_eq(eager, !_i || i == NEAR_TRIAL - 1);
+		fake = (struct timespec){ .tv_sec = 1 };
+		rig_until(b, NULL, seen + 1);
+		ck_assert(sends(NEAR_EAGER_MAX));
+		rig_until(b, NULL, seen + 2);
+		fake.tv_sec = 0;
+		arrives(LEN, eager);
+		arrives(NEAR_EAGER_MAX, true);
+	}
+	ck_assert_uint_eq(from_a->ring_ns, 3000 * NEAR_MEDIUM_MAX / (LEN | 1));
+	from_a->ring_ns = 0;
+	to_b->medium = 0;
+	copy_ns = 1;
+	ck_assert(!sends(LEN));
+	arrives(LEN, false);
+	ck_assert(!to_b->fast);
+}
+
+/*
  * The single copy of a trial takes just the time that is fast (_i is 0), or
  * 1 ns more. Then the opposite result of the next trial changes the protocol.
  */
@@ -152,7 +189,7 @@ UNIT_LOOP(result_of_trial_selects_protocol, 0, 2)
 		bool slow = i ^ _i;
 
 		to_b->medium = 0;
-		copy_ns = NEAR_CALL_NS + LEN / NEAR_FAST + slow;
+		copy_ns = 1500 + slow;
 		ck_assert(!sends(LEN));
 		arrives(LEN, false);
 		ck_assert_int_eq(to_b->fast, !slow);

@@ -56,6 +56,11 @@ struct near_peer {
 	bool coop;
 	bool fast;	/* the last trial has shown that single copy is fast */
 	uint8_t medium;	/* number of medium messages, modulo NEAR_TRIAL */
+	/*
+	 * time in which this port copied a medium message of the peer from the
+	 * ring, ns for NEAR_MEDIUM_MAX bytes; 0: not measured yet
+	 */
+	uint32_t ring_ns;
 	uint32_t index;		/* index of tx's ring in the peer's segment */
 	size_t ring_size;	/* bytes mapped for tx's ring */
 	struct near_resize resize;

@@ -20,6 +20,11 @@
  */
 #define NEAR_EAGER_MAX 8192
 #define NEAR_MEDIUM_MAX 32768
+/*
+ * Number of medium messages to a peer from one trial to the next. A trial has
+ * two messages, and the one before them is measured, too.
+ */
+#define NEAR_TRIAL 32
 
 /*
  * barrier.c: the first call of a process begins to register this process for

@@ -50,7 +50,11 @@ enum near_kind {
  */
 #define NEAR_WORD_KIND 16	/* 4 bits */
 #define NEAR_WORD_FLAGS 20	/* 4 bits */
-#define NEAR_WORD_LEN 24	/* 8 bits: length of an inline message */
+/*
+ * 8 bits: length of an inline message. NEAR_KIND_EAGER: 1 if the receiver must
+ * measure the time of the copy
+ */
+#define NEAR_WORD_LEN 24
 #define NEAR_WORD_DATA 32	/* 32 bits: lower half of the remote CQ data */
 
 /*

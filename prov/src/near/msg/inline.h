@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <sys/types.h>
 
+#include "base/proc.h"
 #include "near/link/port.h"
 
 /*
@@ -35,6 +36,18 @@ ssize_t near_notify(struct near_peer *peer);
  * be eager (docs/near/protocol.md, *Medium messages*).
  */
 bool near_medium_eager(struct near_peer *peer, size_t len);
+/*
+ * Stores the time that len bytes from the peer's ring have taken since `start`,
+ * ns, for the results of trials.
+ */
+void near_medium_measured(struct near_peer *peer, uint64_t start, size_t len);
+
+/* True if the receiver must measure the copy of this eager message. */
+static near_inline bool near_is_measured(const struct near_peer *peer,
+					 size_t len)
+{
+	return len > NEAR_EAGER_MAX && peer->medium == NEAR_TRIAL - 1;
+}
 
 /* Returns a value for near_slot.word, without the lap number. */
 static near_inline uint64_t near_word(enum near_kind kind, unsigned int flags,
@@ -163,7 +176,8 @@ static near_inline int near_send(struct near_port *port, struct near_peer *peer,
 	slot->eager.len = (uint32_t)msg->len;
 	slot->eager.data = (uint32_t)(msg->data >> 32);
 	tx->dtail = end;
-	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags, 0,
+	near_tx_publish(tx, slot, near_word(NEAR_KIND_EAGER, msg->flags,
+					    near_is_measured(peer, msg->len),
 					    msg->data));
 	near_sent(port, peer);
 	if (near_likely(msg->len <= NEAR_EAGER_MAX))
@@ -250,6 +264,7 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		   const struct near_sink *sink)
 {
 	struct near_msg msg;
+	uint64_t start;
 
 	ring->rx.dnext = ring->rx.dhead;
 	near_rx_ring_header(&msg, slot, word);
@@ -268,8 +283,11 @@ near_rx_ring_other(struct near_port *port, struct near_rx_ring *ring,
 		near_rx_release(&ring->rx);
 		return true;
 	}
+	start = near_unlikely(word >> NEAR_WORD_LEN & 0xff) ? duo_now_ns() : 0;
 	if (near_unlikely(sink->arrived(port->ctx, ring->peer, &msg)))
 		return false;
+	if (near_unlikely(start))
+		near_medium_measured(ring->peer, start, msg.len);
 	near_rx_release(&ring->rx);
 	return true;
 }

@@ -21,18 +21,6 @@
 /* bytes of large messages that a poll copies at most, in each direction */
 #define NEAR_STEP (512u << 10)
 #define NEAR_FRAG (16u << 10)	/* length of the longest fragment, bytes */
-/*
- * Number of medium messages to a peer from one trial to the next. A trial has
- * two messages: docs/near/protocol.md, *Medium messages*.
- */
-#define NEAR_TRIAL 32
-/*
- * A single copy of len bytes is fast if it takes at most
- * NEAR_CALL_NS + len / NEAR_FAST ns.
- */
-#define NEAR_CALL_NS 500
-#define NEAR_FAST 8
-
 enum near_tx_state {
 	NEAR_TX_ANNOUNCED,	/* RTS was sent; waits for CTS, COOP or ACK */
 	NEAR_TX_SENT,		/* all fragments were sent; waits for the ACK */

@@ -112,12 +112,29 @@ static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
 }
 
 /*
- * Returns the result of a trial: len bytes were copied since the time `start`,
- * ns.
+ * Converts the time since `start`, in which len bytes were copied, to the time
+ * for NEAR_MEDIUM_MAX bytes. len is 0 if a message was truncated to nothing.
  */
-static enum near_trial near_rx_trial(uint64_t start, size_t len)
+static uint64_t near_rx_ns(uint64_t start, size_t len)
 {
-	return duo_now_ns() - start <= NEAR_CALL_NS + len / NEAR_FAST ?
+	return (duo_now_ns() - start) * NEAR_MEDIUM_MAX / (len | 1);
+}
+
+void near_medium_measured(struct near_peer *peer, uint64_t start, size_t len)
+{
+	uint64_t ns = near_rx_ns(start, len);
+
+	peer->ring_ns = ns < UINT32_MAX ? (uint32_t)ns : UINT32_MAX;
+}
+
+/*
+ * Returns the result of a trial, a single copy of len bytes since `start`. It
+ * is compared with a copy from the ring, which costs the sender time, too.
+ */
+static enum near_trial near_rx_trial(const struct near_peer *peer,
+				     uint64_t start, size_t len)
+{
+	return near_rx_ns(start, len) * 2 <= (uint64_t)peer->ring_ns * 3 ?
 	       NEAR_TRIAL_FAST : NEAR_TRIAL_SLOW;
 }
 
@@ -148,8 +165,8 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	if (near_unlikely(near_peer_closed(port, peer)))
 		return false;
 	slot->ack.id = rndv->id;
-	slot->ack.trial = near_unlikely(start) ? near_rx_trial(start, len) :
-						 NEAR_TRIAL_NONE;
+	slot->ack.trial = near_unlikely(start) ?
+			  near_rx_trial(peer, start, len) : NEAR_TRIAL_NONE;
 	near_control_send(port, peer, slot, NEAR_KIND_ACK, 0);
 	return true;
 }

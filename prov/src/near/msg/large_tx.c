@@ -38,14 +38,16 @@ static bool near_is_medium(size_t len)
 
 /*
  * Also counts messages that do not fit in the ring: if single copy has become
- * slow, a trial must show this, so that the ring grows.
+ * slow, a trial must show this, so that the ring grows. The message before a
+ * trial is eager even if single copy is fast, so that the receiver can compare.
  */
 bool near_medium_eager(struct near_peer *peer, size_t len)
 {
 	if (!near_is_medium(len))
 		return false;
 	peer->medium = (uint8_t)((peer->medium + 1) % NEAR_TRIAL);
-	return peer->medium > 1 && !peer->fast && len <= peer->tx.medium_max;
+	return peer->medium > 1 && len <= peer->tx.medium_max &&
+	       (!peer->fast || near_is_measured(peer, len));
 }
 
 /* True if the message is the second one of a trial. */
