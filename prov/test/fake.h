@@ -213,7 +213,7 @@ struct fake_shm {
 struct fake_device {
 	char *base, *shadow;
 	size_t len;
-	int open;		/* number of registered regions */
+	int open;		/* number of open streams */
 	int copies;
 	int under_way;		/* number of copies that have not ended */
 	int pinned;		/* number of pinned parts of host memory */

@@ -12,26 +12,10 @@
 
 #include "base/lock.h"
 #include "device/device.h"
+#include "device/stream.h"
 #include "fake.h"
 
 static const struct duo_device_iface *const *fake_device_saved;
-
-static int fake_device_prepare(const struct fi_mr_attr *attr, const void *addr,
-			       void **state)
-{
-	ck_assert_ptr_eq(addr, fake.device.base);
-	if (fake.device.fails)
-		return -FI_ENODEV;
-	*state = &fake.device.open;
-	fake.device.open++;
-	return 0;
-}
-
-static void fake_device_release(void *state)
-{
-	ck_assert_ptr_eq(state, &fake.device.open);
-	fake.device.open--;
-}
 
 /* Returns the address in the second mapping; NULL: not device memory. */
 static char *fake_device_shadow(const void *addr)
@@ -50,40 +34,56 @@ static bool fake_device_fails(void)
 
 /* A copy; the poll that reports its end copies the bytes. */
 struct fake_copy {
-	struct duo_device_handle handle;
+	struct duo_stream_copy base;
 	char *to;
 	const char *from;
 	size_t len;
 	int polls;
 };
 
-static int fake_device_start(void *state, void *to, const void *from,
-			     size_t len, struct duo_device_handle **handle)
+static int fake_stream_open(struct duo_stream *stream)
+{
+	fake.device.open++;
+	return 0;
+}
+
+static void fake_stream_close(struct duo_stream *stream)
+{
+	fake.device.open--;
+}
+
+static int fake_copy_open(struct duo_stream_copy *copy)
+{
+	return 0;
+}
+
+static void fake_copy_close(struct duo_stream_copy *copy)
+{
+}
+
+static int fake_copy_start(struct duo_stream_copy *base, void *to,
+			   const void *from, size_t len)
 {
 	char *in = fake_device_shadow(to), *out = fake_device_shadow(from);
-	struct fake_copy *copy;
+	struct fake_copy *copy = (struct fake_copy *) base;
 
-	ck_assert_ptr_eq(state, &fake.device.open);
 	ck_assert_msg(!in != !out || (in && fake.device.maps),
 		      "a copy has one side on the device");
 	ck_assert_uint_gt(len, 0);
 	if (fake_device_fails())
 		return -FI_EIO;
-	copy = malloc(sizeof(*copy));
-	ck_assert_ptr_nonnull(copy);
-	*copy = (struct fake_copy) {
-		.to = in ? in : to, .from = out ? out : from, .len = len,
-		.polls = fake.device.polls,
-	};
+	copy->to = in ? in : to;
+	copy->from = out ? out : from;
+	copy->len = len;
+	copy->polls = fake.device.polls;
 	fake.device.copies++;
 	fake.device.under_way++;
-	*handle = &copy->handle;
 	return 0;
 }
 
-static int fake_device_done(struct duo_device_handle *handle)
+static int fake_copy_done(struct duo_stream_copy *base)
 {
-	struct fake_copy *copy = (struct fake_copy *) handle;
+	struct fake_copy *copy = (struct fake_copy *) base;
 	bool fails;
 
 	if (copy->polls-- > 0)
@@ -92,30 +92,42 @@ static int fake_device_done(struct duo_device_handle *handle)
 	if (!fails)
 		memcpy(copy->to, copy->from, copy->len);
 	fake.device.under_way--;
-	free(copy);
 	return fails ? -FI_EIO : 0;
 }
 
-static struct duo_device_handle *fake_device_pin(void *state, void *memory,
-						 size_t len)
+static void fake_copy_wait(struct duo_stream_copy *base)
 {
-	ck_assert(state == &fake.device.open || !state);
-	if (!fake.device.open)
-		return NULL;
-	if (!state)
-		fake.device.host = (struct iovec) { memory, len };
-	fake.device.pinned++;
-	return calloc(1, sizeof(struct duo_device_handle));
+	((struct fake_copy *) base)->polls = 0;
 }
 
-static bool fake_device_pinned(void *state, const void *memory, size_t len)
-{
-	const struct iovec *host = &fake.device.host;
-	size_t at = (uintptr_t) memory - (uintptr_t) host->iov_base;
+static const struct duo_stream_driver fake_driver = {
+	.size = sizeof(struct duo_stream),
+	.copy_size = sizeof(struct fake_copy),
+	.open = fake_stream_open,
+	.close = fake_stream_close,
+	.copy_open = fake_copy_open,
+	.copy_close = fake_copy_close,
+	.start = fake_copy_start,
+	.done = fake_copy_done,
+	.wait = fake_copy_wait,
+};
 
-	ck_assert_ptr_eq(state, &fake.device.open);
-	return host->iov_base && at < host->iov_len &&
-	       len <= host->iov_len - at;
+static int fake_device_prepare(const struct fi_mr_attr *attr, const void *addr,
+			       struct duo_stream **stream)
+{
+	ck_assert_ptr_eq(addr, fake.device.base);
+	return fake.device.fails ? -FI_ENODEV :
+	       duo_stream_open(&fake_driver, 0, NULL, stream);
+}
+
+static struct duo_device_handle *
+fake_device_handle(void (*release)(struct duo_device_handle *handle))
+{
+	struct duo_device_handle *handle = malloc(sizeof(*handle));
+
+	ck_assert_ptr_nonnull(handle);
+	handle->release = release;
+	return handle;
 }
 
 static void fake_device_unpin(struct duo_device_handle *pin)
@@ -124,31 +136,37 @@ static void fake_device_unpin(struct duo_device_handle *pin)
 	free(pin);
 }
 
-static int fake_device_export(const void *state, const void *addr, size_t len,
-			      struct near_export *export)
+static struct duo_device_handle *fake_device_pin(struct duo_stream *stream,
+						 void *memory, size_t len)
 {
-	ck_assert_ptr_eq(state, &fake.device.open);
+	if (!fake.device.open)
+		return NULL;
+	if (!stream)
+		fake.device.host = (struct iovec) { memory, len };
+	fake.device.pinned++;
+	return fake_device_handle(fake_device_unpin);
+}
+
+static bool fake_device_pinned(const struct duo_stream *stream,
+			       const void *memory, size_t len)
+{
+	const struct iovec *host = &fake.device.host;
+	size_t at = (uintptr_t) memory - (uintptr_t) host->iov_base;
+
+	ck_assert_ptr_eq(stream->driver, &fake_driver);
+	return host->iov_base && at < host->iov_len &&
+	       len <= host->iov_len - at;
+}
+
+static int fake_device_export(const struct duo_stream *stream, const void *addr,
+			      size_t len, struct near_export *export)
+{
+	ck_assert_ptr_eq(stream->driver, &fake_driver);
 	if (fake.device.fails)
 		return -FI_EIO;
 	*export = (struct near_export) {
 		.handle = "fake", .id = 1, .base = (uintptr_t) addr,
 	};
-	return 0;
-}
-
-static int fake_device_map(void *state, const struct near_export *export,
-			   int fd, struct near_map *map)
-{
-	ck_assert_ptr_eq(state, &fake.device.open);
-	fake.device.map_calls++;
-	if (strcmp((const char *) export->handle, "fake"))
-		return -FI_EIO;
-	*map = (struct near_map) {
-		.mapping = calloc(1, sizeof(struct duo_device_handle)),
-		.at = (uint8_t *) fake.device.base + fake.device.len / 2,
-		.len = fake.device.len / 2,
-	};
-	fake.device.maps++;
 	return 0;
 }
 
@@ -163,18 +181,30 @@ static void fake_device_unmap(struct duo_device_handle *mapping)
 	free(mapping);
 }
 
+static int fake_device_map(struct duo_stream *stream,
+			   const struct near_export *export, int fd,
+			   struct near_map *map)
+{
+	ck_assert_ptr_eq(stream->driver, &fake_driver);
+	fake.device.map_calls++;
+	if (strcmp((const char *) export->handle, "fake"))
+		return -FI_EIO;
+	*map = (struct near_map) {
+		.mapping = fake_device_handle(fake_device_unmap),
+		.at = (uint8_t *) fake.device.base + fake.device.len / 2,
+		.len = fake.device.len / 2,
+	};
+	fake.device.maps++;
+	return 0;
+}
+
 static const struct duo_device_iface fake_device_cuda = {
 	.id = FI_HMEM_CUDA,
 	.open = fake_device_prepare,
-	.close = fake_device_release,
-	.start = fake_device_start,
-	.done = fake_device_done,
 	.pin = fake_device_pin,
-	.unpin = fake_device_unpin,
 	.pinned = fake_device_pinned,
 	.export = fake_device_export,
 	.map = fake_device_map,
-	.unmap = fake_device_unmap,
 };
 
 static const struct duo_device_iface *const fake_device_ifaces[] = {

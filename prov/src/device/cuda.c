@@ -213,7 +213,7 @@ static void duo_cuda_sync_calls(const void *addr)
  * the primary context of the device.
  */
 static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
-			 void **state)
+			 struct duo_stream **stream)
 {
 	void *context = NULL;
 	int retained = -1, ret;
@@ -228,14 +228,14 @@ static int duo_cuda_open(const struct fi_mr_attr *attr, const void *addr,
 	}
 	duo_cuda_sync_calls(addr);
 	ret = duo_stream_open(&duo_cuda_driver, (uintptr_t) context, context,
-			      state);
+			      stream);
 	/*
 	 * the stream keeps one reference to the primary context; if it had one
 	 * already, that one is released
 	 */
 	if (!ret && retained >= 0)
 		retained = __atomic_exchange_n(
-			&duo_cuda_stream_of(*state)->device, retained,
+			&duo_cuda_stream_of(*stream)->device, retained,
 			__ATOMIC_RELAXED);
 	if (retained >= 0)
 		duo_cuda.release(retained);
@@ -260,28 +260,6 @@ static int duo_cuda_register(const struct duo_stream *stream, void *memory,
 }
 
 /*
- * Pins host memory for all contexts. Calls the driver in the context of the
- * stream `state` or, if `state` is NULL, of any open stream.
- */
-static struct duo_device_handle *duo_cuda_pin(void *state, void *memory,
-					      size_t len)
-{
-	struct duo_stream *stream = duo_stream_hold(&duo_cuda_driver, state);
-	struct duo_cuda_pin *pin;
-
-	if (!stream)
-		return NULL;
-	pin = malloc(sizeof(*pin));
-	if (!pin || duo_cuda_register(stream, memory, len)) {
-		free(pin);
-		duo_stream_unhold(stream);
-		return NULL;
-	}
-	*pin = (struct duo_cuda_pin) { .stream = stream, .memory = memory };
-	return &pin->handle;
-}
-
-/*
  * Waits for pending copies first. One of them may use the memory: local buffers
  * need no region, so the application may close the region of the memory while
  * an operation from or to the memory is pending. Does not hold the lock of the
@@ -302,6 +280,31 @@ static void duo_cuda_unpin(struct duo_device_handle *handle)
 	free(pin);
 }
 
+/*
+ * Pins host memory for all contexts. Calls the driver in the context of the
+ * stream `in` or, if `in` is NULL, of any open stream.
+ */
+static struct duo_device_handle *duo_cuda_pin(struct duo_stream *in,
+					      void *memory, size_t len)
+{
+	struct duo_stream *stream = duo_stream_hold(&duo_cuda_driver, in);
+	struct duo_cuda_pin *pin;
+
+	if (!stream)
+		return NULL;
+	pin = malloc(sizeof(*pin));
+	if (!pin || duo_cuda_register(stream, memory, len)) {
+		free(pin);
+		duo_stream_unhold(stream);
+		return NULL;
+	}
+	*pin = (struct duo_cuda_pin) {
+		.handle = { duo_cuda_unpin }, .stream = stream,
+		.memory = memory,
+	};
+	return &pin->handle;
+}
+
 static bool duo_cuda_is_host(const char *memory)
 {
 	unsigned int type = 0;
@@ -311,12 +314,13 @@ static bool duo_cuda_is_host(const char *memory)
 	       type == DUO_CUDA_TYPE_HOST;
 }
 
-static bool duo_cuda_pinned(void *state, const void *memory, size_t len)
+static bool duo_cuda_pinned(const struct duo_stream *stream,
+			    const void *memory, size_t len)
 {
 	const char *first = memory;
 	bool pinned;
 
-	if (duo_cuda_enter(state))
+	if (duo_cuda_enter(stream))
 		return false;
 	pinned = duo_cuda_is_host(first) && duo_cuda_is_host(first + len - 1);
 	duo_cuda_leave();
@@ -326,14 +330,9 @@ static bool duo_cuda_pinned(void *state, const void *memory, size_t len)
 const struct duo_device_iface duo_cuda_iface = {
 	.id = FI_HMEM_CUDA,
 	.open = duo_cuda_open,
-	.close = duo_stream_close,
-	.start = duo_stream_start,
-	.done = duo_stream_done,
 	.pin = duo_cuda_pin,
-	.unpin = duo_cuda_unpin,
 	.pinned = duo_cuda_pinned,
 	.export = duo_cuda_export,
 	.share = duo_cuda_share,
 	.map = duo_cuda_map,
-	.unmap = duo_cuda_unmap,
 };

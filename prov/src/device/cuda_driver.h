@@ -116,11 +116,10 @@ static inline void duo_cuda_leave(void)
 }
 
 /* cuda_map.c: functions of duo_cuda_iface */
-int duo_cuda_export(const void *state, const void *addr, size_t len,
-		    struct near_export *export);
+int duo_cuda_export(const struct duo_stream *stream, const void *addr,
+		    size_t len, struct near_export *export);
 int duo_cuda_share(const void *addr);
-int duo_cuda_map(void *state, const struct near_export *export, int fd,
-		 struct near_map *map);
-void duo_cuda_unmap(struct duo_device_handle *mapping);
+int duo_cuda_map(struct duo_stream *stream, const struct near_export *export,
+		 int fd, struct near_map *map);
 
 #endif /* DUO_DEVICE_CUDA_DRIVER_H */

@@ -78,11 +78,11 @@ static int duo_cuda_describe(const void *addr, size_t len,
 	return duo_cuda.pointer(&export->id, DUO_CUDA_POINTER_BUFFER_ID, base);
 }
 
-int duo_cuda_export(const void *state, const void *addr, size_t len,
-		    struct near_export *export)
+int duo_cuda_export(const struct duo_stream *stream, const void *addr,
+		    size_t len, struct near_export *export)
 {
 	struct near_export found = { .id = 0 };
-	int ret = duo_cuda_enter(state);
+	int ret = duo_cuda_enter(stream);
 
 	if (!ret) {
 		ret = duo_cuda_describe(addr, len, &found);
@@ -193,11 +193,32 @@ static int duo_cuda_map_physical(const struct near_export *export, int fd,
 	return 0;
 }
 
-int duo_cuda_map(void *state, const struct near_export *export, int fd,
-		 struct near_map *map)
+/*
+ * Unmaps and frees a mapping. If the application has destroyed the context, the
+ * driver has unmapped the memory already.
+ */
+static void duo_cuda_unmap(struct duo_device_handle *handle)
+{
+	struct duo_cuda_mapping *mapping =
+		duo_container_of(handle, struct duo_cuda_mapping, handle);
+
+	if (!duo_cuda_enter(mapping->stream)) {
+		if (mapping->len) {
+			duo_cuda.unmap(mapping->addr, mapping->len);
+			duo_cuda.unreserve(mapping->addr, mapping->len);
+		} else {
+			duo_cuda.ipc_close(mapping->addr);
+		}
+		duo_cuda_leave();
+	}
+	duo_stream_unhold(mapping->stream);
+	free(mapping);
+}
+
+int duo_cuda_map(struct duo_stream *stream, const struct near_export *export,
+		 int fd, struct near_map *map)
 {
 	struct duo_cuda_mapping *mapping = malloc(sizeof(*mapping));
-	struct duo_stream *stream = state;
 	int ret;
 
 	if (!mapping)
@@ -216,32 +237,11 @@ int duo_cuda_map(void *state, const struct near_export *export, int fd,
 		return ret == DUO_CUDA_OUT_OF_MEMORY ? -FI_ENOMEM : -FI_EIO;
 	}
 	*mapping = (struct duo_cuda_mapping) {
+		.handle = { duo_cuda_unmap },
 		.stream = duo_stream_hold(stream->driver, stream),
 		.addr = (uintptr_t) map->at,
 		.len = export->needs_fd ? map->len : 0,
 	};
 	map->mapping = &mapping->handle;
 	return 0;
-}
-
-/*
- * Unmaps and frees a mapping. If the application has destroyed the context, the
- * driver has unmapped the memory already.
- */
-void duo_cuda_unmap(struct duo_device_handle *handle)
-{
-	struct duo_cuda_mapping *mapping =
-		duo_container_of(handle, struct duo_cuda_mapping, handle);
-
-	if (!duo_cuda_enter(mapping->stream)) {
-		if (mapping->len) {
-			duo_cuda.unmap(mapping->addr, mapping->len);
-			duo_cuda.unreserve(mapping->addr, mapping->len);
-		} else {
-			duo_cuda.ipc_close(mapping->addr);
-		}
-		duo_cuda_leave();
-	}
-	duo_stream_unhold(mapping->stream);
-	free(mapping);
 }

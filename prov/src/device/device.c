@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/params.h"
 #include "device/device.h"
+#include "device/stream.h"
 #include "obj/av.h"
 #include "obj/domain.h"
 #include "obj/ep.h"
@@ -129,28 +130,12 @@ static int duo_device_open(struct duo_mr *mr, const struct fi_mr_attr *attr)
 
 	while (*iface && (*iface)->id != attr->iface)
 		iface++;
-	if (!*iface || !(*iface)->start || !attr->iov_count)
+	if (!*iface || !(*iface)->open || !attr->iov_count)
 		return -FI_ENOSYS;
-	ret = (*iface)->open(attr, attr->mr_iov->iov_base, &mr->device_state);
+	ret = (*iface)->open(attr, attr->mr_iov->iov_base, &mr->stream);
 	if (!ret)
 		mr->device = *iface;
 	return ret;
-}
-
-/*
- * Pins host memory with an interface. Returns a handle; NULL: the interface
- * cannot pin, or has failed.
- */
-static struct duo_device_handle *
-duo_device_pin_by(const struct duo_device_iface *iface, void *state,
-		  void *memory, size_t len)
-{
-	struct duo_device_handle *pin =
-		iface->pin ? iface->pin(state, memory, len) : NULL;
-
-	if (pin)
-		pin->iface = iface;
-	return pin;
 }
 
 /* Pins a host region if possible, so that a device can copy from and to it. */
@@ -161,8 +146,7 @@ static void duo_device_pin_host(struct duo_mr *mr, const struct iovec *iov)
 	while (*iface && !(*iface)->pinned)
 		iface++;
 	if (*iface && duo_params.gpu_ipc && iov->iov_len >= DUO_DEVICE_PIN_MIN)
-		mr->pin = duo_device_pin_by(*iface, NULL, iov->iov_base,
-					    iov->iov_len);
+		mr->pin = (*iface)->pin(NULL, iov->iov_base, iov->iov_len);
 }
 
 int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
@@ -193,20 +177,18 @@ int duo_device_register(struct duo_mr *mr, const struct fi_mr_attr *attr,
 	return ret;
 }
 
-static void duo_device_unpin(void *pin)
+void duo_device_release(void *handle)
 {
-	struct duo_device_handle *handle = pin;
-
-	handle->iface->unpin(handle);
+	((struct duo_device_handle *) handle)->release(handle);
 }
 
 void duo_device_forget(struct duo_mr *mr)
 {
 	if (mr->pin)
-		duo_device_unpin(mr->pin);
+		duo_device_release(mr->pin);
 	if (!mr->device)
 		return;
-	mr->device->close(mr->device_state);
+	duo_stream_close(mr->stream);
 	mr->device = NULL;
 }
 
@@ -249,28 +231,16 @@ static int duo_device_start(void *device, void *to, const void *from,
 			    size_t len, void **copy)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_handle *handle;
-	int ret = mr->device->start(mr->device_state, to, from, len, &handle);
 
-	if (ret)
-		return ret;
-	handle->iface = mr->device;
-	*copy = handle;
-	return 0;
-}
-
-static int duo_device_done(void *copy)
-{
-	struct duo_device_handle *handle = copy;
-
-	return handle->iface->done(handle);
+	return duo_stream_start(mr->stream, to, from, len, copy);
 }
 
 static void *duo_device_pin(void *device, void *memory, size_t len)
 {
 	const struct duo_mr *mr = device;
 
-	return duo_device_pin_by(mr->device, mr->device_state, memory, len);
+	return mr->device->pin ? mr->device->pin(mr->stream, memory, len) :
+				 NULL;
 }
 
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
@@ -278,7 +248,7 @@ int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 {
 	if (!duo_params.gpu_ipc || !mr->device->export)
 		return -FI_ENOSYS;
-	return mr->device->export(mr->device_state, iov->iov_base, iov->iov_len,
+	return mr->device->export(mr->stream, iov->iov_base, iov->iov_len,
 				  export);
 }
 
@@ -286,7 +256,7 @@ static const void *duo_device_queue(void *device)
 {
 	const struct duo_mr *mr = device;
 
-	return duo_params.gpu_ipc && mr->device->map ? mr->device_state : NULL;
+	return duo_params.gpu_ipc && mr->device->map ? mr->stream : NULL;
 }
 
 /*
@@ -301,7 +271,7 @@ static void *duo_device_host(void *ctx, const void *memory, size_t len)
 	struct duo_mr *const *root = domain->device_mrs;
 
 	return root && (*root)->device->pinned &&
-	       (*root)->device->pinned((*root)->device_state, memory, len) ?
+	       (*root)->device->pinned((*root)->stream, memory, len) ?
 	       *root : NULL;
 }
 
@@ -322,28 +292,15 @@ static int duo_device_map(void *device, const struct near_export *export,
 			  int fd, struct near_map *map)
 {
 	const struct duo_mr *mr = device;
-	struct duo_device_handle *handle;
-	int ret = mr->device->map(mr->device_state, export, fd, map);
 
-	if (ret)
-		return ret;
-	handle = map->mapping;
-	handle->iface = mr->device;
-	return 0;
-}
-
-void duo_device_unmap(void *mapping)
-{
-	struct duo_device_handle *handle = mapping;
-
-	handle->iface->unmap(handle);
+	return mr->device->map(mr->stream, export, fd, map);
 }
 
 const struct near_device duo_device_near = {
 	.start = duo_device_start,
-	.done = duo_device_done,
+	.done = duo_stream_done,
 	.pin = duo_device_pin,
-	.unpin = duo_device_unpin,
+	.unpin = duo_device_release,
 	.queue = duo_device_queue,
 	.host = duo_device_host,
 	.share = duo_device_share,
@@ -392,7 +349,7 @@ void duo_device_close(struct duo_domain *domain)
 	if (!bounce)
 		return;
 	if (bounce->pin)
-		duo_device_unpin(bounce->pin);
+		duo_device_release(bounce->pin);
 	munmap(bounce->memory, DUO_DEVICE_PART);
 	free(bounce);
 }
@@ -407,7 +364,7 @@ static int duo_device_copy_now(struct duo_mr *mr, void *to, const void *from,
 	if (ret)
 		return ret;
 	do
-		ret = duo_device_done(copy);
+		ret = duo_stream_done(copy);
 	while (ret == -FI_EAGAIN);
 	return ret;
 }

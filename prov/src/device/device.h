@@ -33,15 +33,15 @@
 
 struct duo_domain;
 struct duo_mr;
-
-struct duo_device_iface;
+struct duo_stream;
 
 /*
- * First member of the structs by which an interface represents a copy, pinned
- * host memory or a mapping of a peer's memory.
+ * First member of the structs by which an interface represents pinned host
+ * memory or a mapping of a peer's memory.
  */
 struct duo_device_handle {
-	const struct duo_device_iface *iface;
+	/* Unpins or unmaps. Might wait for the application's device work. */
+	void (*release)(struct duo_device_handle *handle);
 };
 
 /* An interface of libfabric to device memory: enum fi_hmem_iface. */
@@ -53,46 +53,36 @@ struct duo_device_iface {
 	 */
 	const char *name, *library;
 	/*
-	 * Prepares copying from and to a region with the address addr. Stores
-	 * in *state the argument for the functions below. Returns 0 or -errno.
+	 * Prepares copying from and to a region with the address addr: opens
+	 * the stream (stream.h) for its copies. Returns 0 or -errno.
 	 */
 	int (*open)(const struct fi_mr_attr *attr, const void *addr,
-		    void **state);
-	/* Waits for all pending copies of this state, then releases it. */
-	void (*close)(void *state);
-	/*
-	 * near_device describes the next four functions. Here their argument is
-	 * `state` instead of `device`. At least one of `to` and `from` is
-	 * device memory. pin may be NULL.
-	 */
-	int (*start)(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_handle **copy);
-	int (*done)(struct duo_device_handle *copy);
-	struct duo_device_handle *(*pin)(void *state, void *memory, size_t len);
-	void (*unpin)(struct duo_device_handle *pin);
+		    struct duo_stream **stream);
+	/* Implements near_device.pin(). May be NULL. */
+	struct duo_device_handle *(*pin)(struct duo_stream *stream,
+					 void *memory, size_t len);
 	/*
 	 * True if pin() or the application has pinned this host memory. The
 	 * member `pinned` may be NULL. If it is not NULL, ofi_duo calls pin()
-	 * also for regions of host memory, with NULL as the state.
+	 * also for regions of host memory, with NULL as the stream.
 	 */
-	bool (*pinned)(void *state, const void *memory, size_t len);
+	bool (*pinned)(const struct duo_stream *stream, const void *memory,
+		       size_t len);
 	/*
-	 * The next four members are NULL if peers cannot map this kind of
-	 * memory. If they are not NULL, regions with equal states must use one
-	 * device queue, because near_device.queue() returns the state as the id
-	 * of the queue. near_device describes share() and map().
+	 * The next three members are NULL if peers cannot map this kind of
+	 * memory. If they are not NULL, the copies of a stream must be in one
+	 * device queue, because near_device.queue() returns the stream as the
+	 * id of the queue. near_device describes share() and map().
 	 */
 	/*
 	 * Stores a description of the memory for a peer's map(). Returns 0;
 	 * -errno: peers cannot map this memory.
 	 */
-	int (*export)(const void *state, const void *addr, size_t len,
-		      struct near_export *export);
+	int (*export)(const struct duo_stream *stream, const void *addr,
+		      size_t len, struct near_export *export);
 	int (*share)(const void *addr);
-	int (*map)(void *state, const struct near_export *export, int fd,
-		   struct near_map *map);
-	/* Releases a mapping. Might wait for the application's device work. */
-	void (*unmap)(struct duo_device_handle *mapping);
+	int (*map)(struct duo_stream *stream, const struct near_export *export,
+		   int fd, struct near_map *map);
 };
 
 /* cuda.c, rocr.c, ze.c */
@@ -145,11 +135,12 @@ bool duo_device_unlist(struct duo_mr *mr);
 int duo_device_export(const struct duo_mr *mr, const struct iovec *iov,
 		      struct near_export *export);
 /*
- * Releases a mapping that near_table_unmapped() has returned. The caller must
- * not hold the domain's lock, because the call might wait for the application's
- * work on the device.
+ * Releases a struct duo_device_handle: pinned memory, or a mapping that
+ * near_table_unmapped() has returned. For a mapping, the caller must not hold
+ * the domain's lock, because the call might wait for the application's work on
+ * the device.
  */
-void duo_device_unmap(void *mapping);
+void duo_device_release(void *handle);
 
 /* Functions for near. Their argument `device` is the region's struct duo_mr. */
 extern const struct near_device duo_device_near;

@@ -216,7 +216,7 @@ static const struct duo_stream_driver duo_rocr_driver = {
  * stream of duo_rocr_cpu. For this stream, duo_rocr_start() copies by memcpy().
  */
 static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
-			 void **state)
+			 struct duo_stream **stream)
 {
 	struct duo_rocr_agent agent;
 	struct duo_rocr_info info;
@@ -234,12 +234,21 @@ static int duo_rocr_open(const struct fi_mr_attr *attr, const void *addr,
 	}
 	agent = info.type == DUO_ROCR_LOCKED || duo_rocr_is_cpu(info.owner) ?
 		duo_rocr_cpu : info.owner;
-	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, state);
+	return duo_stream_open(&duo_rocr_driver, agent.handle, NULL, stream);
+}
+
+static void duo_rocr_unpin(struct duo_device_handle *handle)
+{
+	struct duo_rocr_pin *pin =
+		duo_container_of(handle, struct duo_rocr_pin, handle);
+
+	duo_rocr.unpin(pin->memory);
+	free(pin);
 }
 
 /* Pins host memory for all GPUs. NULL: failed; so each copy pins its bytes. */
-static struct duo_device_handle *duo_rocr_pin(void *state, void *memory,
-					      size_t len)
+static struct duo_device_handle *duo_rocr_pin(struct duo_stream *stream,
+					      void *memory, size_t len)
 {
 	struct duo_rocr_pin *pin = malloc(sizeof(*pin));
 	void *addr;
@@ -254,25 +263,12 @@ static struct duo_device_handle *duo_rocr_pin(void *state, void *memory,
 		free(pin);
 		return NULL;
 	}
-	*pin = (struct duo_rocr_pin) { .memory = memory };
+	*pin = (struct duo_rocr_pin) { { duo_rocr_unpin }, memory };
 	return &pin->handle;
-}
-
-static void duo_rocr_unpin(struct duo_device_handle *handle)
-{
-	struct duo_rocr_pin *pin =
-		duo_container_of(handle, struct duo_rocr_pin, handle);
-
-	duo_rocr.unpin(pin->memory);
-	free(pin);
 }
 
 const struct duo_device_iface duo_rocr_iface = {
 	.id = FI_HMEM_ROCR,
 	.open = duo_rocr_open,
-	.close = duo_stream_close,
-	.start = duo_stream_start,
-	.done = duo_stream_done,
 	.pin = duo_rocr_pin,
-	.unpin = duo_rocr_unpin,
 };

@@ -35,7 +35,7 @@ static int duo_stream_add(const struct duo_stream_driver *driver,
 }
 
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
-		    void *context, void **state)
+		    void *context, struct duo_stream **opened)
 {
 	struct duo_stream *stream;
 	int ret = 0;
@@ -49,7 +49,7 @@ int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
 		ret = duo_stream_add(driver, device, context, &stream);
 	if (!ret) {
 		stream->refs++;
-		*state = stream;
+		*opened = stream;
 	}
 	pthread_mutex_unlock(&duo_stream_lock);
 	return ret;
@@ -119,10 +119,8 @@ void duo_stream_settle(const struct duo_stream_driver *driver)
 	pthread_mutex_unlock(&duo_stream_lock);
 }
 
-void duo_stream_close(void *state)
+void duo_stream_close(struct duo_stream *stream)
 {
-	struct duo_stream *stream = state;
-
 	pthread_mutex_lock(&duo_stream_lock);
 	/* waits, because the application may free the memory afterwards */
 	duo_stream_wait(stream);
@@ -148,10 +146,9 @@ static int duo_stream_add_copy(struct duo_stream *stream)
 	return 0;
 }
 
-int duo_stream_start(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_handle **handle)
+int duo_stream_start(struct duo_stream *stream, void *to, const void *from,
+		     size_t len, void **handle)
 {
-	struct duo_stream *stream = state;
 	struct duo_stream_copy *copy;
 	int ret = 0;
 
@@ -165,16 +162,15 @@ int duo_stream_start(void *state, void *to, const void *from, size_t len,
 		LIST_REMOVE(copy, link);
 		LIST_INSERT_HEAD(&stream->copies, copy, link);
 		stream->refs++;
-		*handle = &copy->handle;
+		*handle = copy;
 	}
 	pthread_mutex_unlock(&duo_stream_lock);
 	return ret;
 }
 
-int duo_stream_done(struct duo_device_handle *handle)
+int duo_stream_done(void *handle)
 {
-	struct duo_stream_copy *copy =
-		duo_container_of(handle, struct duo_stream_copy, handle);
+	struct duo_stream_copy *copy = handle;
 	struct duo_stream *stream = copy->stream;
 	int ret = stream->driver->done(copy);
 

@@ -20,11 +20,8 @@
 
 #include "device/device.h"
 
-struct duo_stream;
-
 /* First member of the struct by which an interface represents a copy. */
 struct duo_stream_copy {
-	struct duo_device_handle handle;
 	struct duo_stream *stream;
 	LIST_ENTRY(duo_stream_copy) link;	/* in `copies` or `spare` */
 };
@@ -69,10 +66,20 @@ struct duo_stream {
 
 /*
  * Finds or opens the stream of a device, takes a reference to it, and stores it
- * in *state. Returns 0 or an error.
+ * in *opened. Returns 0 or an error.
  */
 int duo_stream_open(const struct duo_stream_driver *driver, uint64_t device,
-		    void *context, void **state);
+		    void *context, struct duo_stream **opened);
+/* Waits for all pending copies of a stream, and drops a reference to it. */
+void duo_stream_close(struct duo_stream *stream);
+/*
+ * Starts a copy, and stores its handle. At least one of `to` and `from` must be
+ * device memory. Returns 0 or -errno.
+ */
+int duo_stream_start(struct duo_stream *stream, void *to, const void *from,
+		     size_t len, void **handle);
+/* Implements near_device.done(). */
+int duo_stream_done(void *handle);
 /*
  * Takes a reference to a stream: to `stream` or, if it is NULL, to any open
  * stream of the driver. Returns the stream; NULL: none is open.
@@ -83,11 +90,5 @@ struct duo_stream *duo_stream_hold(const struct duo_stream_driver *driver,
 void duo_stream_unhold(struct duo_stream *stream);
 /* Waits for all copies that are pending in streams of the driver. */
 void duo_stream_settle(const struct duo_stream_driver *driver);
-
-/* Functions for struct duo_device_iface. */
-void duo_stream_close(void *state);
-int duo_stream_start(void *state, void *to, const void *from, size_t len,
-		     struct duo_device_handle **handle);
-int duo_stream_done(struct duo_device_handle *handle);
 
 #endif /* DUO_DEVICE_STREAM_H */

@@ -262,7 +262,7 @@ static const struct duo_stream_driver duo_ze_driver = {
 };
 
 static int duo_ze_open(const struct fi_mr_attr *attr, const void *addr,
-		       void **state)
+		       struct duo_stream **stream)
 {
 	void *context, *device;
 
@@ -275,14 +275,11 @@ static int duo_ze_open(const struct fi_mr_attr *attr, const void *addr,
 		return -FI_EINVAL;
 	}
 	return duo_stream_open(&duo_ze_driver, (uintptr_t) device, context,
-			       state);
+			       stream);
 }
 
 /* has no pin(), because Level Zero's driver pins host memory for each copy */
 const struct duo_device_iface duo_ze_iface = {
 	.id = FI_HMEM_ZE,
 	.open = duo_ze_open,
-	.close = duo_stream_close,
-	.start = duo_stream_start,
-	.done = duo_stream_done,
 };

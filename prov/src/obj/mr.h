@@ -20,6 +20,7 @@
 struct duo_device_handle;
 struct duo_device_iface;
 struct duo_domain;
+struct duo_stream;
 
 struct duo_mr {
 	struct fid_mr mr_fid;	/* with the core's key and descriptor */
@@ -27,8 +28,7 @@ struct duo_mr {
 	struct fid_mr *core;
 	/* functions for this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
-	/* argument `state` of the functions in `device` */
-	void *device_state;
+	struct duo_stream *stream;	/* the stream of its copies */
 	/* result of duo_device_iface.pin(); NULL: ofi_duo has pinned nothing */
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */

@@ -20,7 +20,7 @@ void *current;
 int streams;
 static int waits, retained, events;
 static int unpinned_at;	/* `waits` when memory was unpinned */
-static void *closes;	/* region to close while memory is unpinned, or NULL */
+static struct duo_stream *closes; /* to close during an unpin; or NULL */
 static void *pinned;
 static size_t pinned_len;
 /* address of memory that has the attribute SYNC_MEMOPS */
@@ -182,7 +182,7 @@ CALL(cuMemHostUnregister, void *memory)
 	pinned_len = 0;
 	unpinned_at = waits;
 	if (closes)
-		cuda->close(closes);
+		duo_stream_close(closes);
 	return 0;
 }
 
@@ -238,9 +238,9 @@ void cuda_setup(void)
 	owner = &context[0];
 }
 
-void *open_region(void)
+struct duo_stream *open_region(void)
 {
-	void *state = NULL;
+	struct duo_stream *state = NULL;
 
 	ck_assert_int_eq(cuda->open(&attr, context, &state), 0);
 	ck_assert_ptr_nonnull(state);
@@ -260,11 +260,11 @@ void cuda_teardown(void)
 
 UNIT_CASE("cuda", cuda_setup, cuda_teardown);
 
-static int until_done(struct duo_device_handle *copy)
+static int until_done(void *copy)
 {
 	int ret, polls = 0;
 
-	while ((ret = cuda->done(copy)) == -FI_EAGAIN)
+	while ((ret = duo_stream_done(copy)) == -FI_EAGAIN)
 		polls++;
 	ck_assert_ptr_null(current);
 	if (!ret)
@@ -274,60 +274,63 @@ static int until_done(struct duo_device_handle *copy)
 
 UNIT_TEST(copies_use_context_and_stream)
 {
-	void *state = open_region();
-	struct duo_device_handle *copy, *second;
+	struct duo_stream *state = open_region();
+	void *copy, *second;
 	char to[8] = "", too[8] = "";
 
 	ck_assert_uint_eq(in_sync, (uintptr_t) context);
-	ck_assert_int_eq(cuda->start(state, to, "copied", 7, &copy), 0);
-	ck_assert_int_eq(cuda->start(state, too, "too", 4, &second), 0);
+	ck_assert_int_eq(duo_stream_start(state, to, "copied", 7, &copy), 0);
+	ck_assert_int_eq(duo_stream_start(state, too, "too", 4, &second), 0);
 	ck_assert_int_eq(until_done(second), 0);
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(to, "copied");
 	ck_assert_str_eq(too, "too");
 	ck_assert_int_eq(events, 2);
 	ck_assert_int_eq(waits, 0);
-	cuda->close(state);
+	duo_stream_close(state);
 }
 
 /* A copy fails at its start, or while it is polled. Both return -FI_EIO. */
 UNIT_TEST(failed_copy_returns_error)
 {
-	void *state = open_region();
-	struct duo_device_handle *copy, *lost;
+	struct duo_stream *state = open_region();
+	void *copy, *lost;
 	char to[8];
 
 	fails = true;
-	ck_assert_int_eq(cuda->start(state, to, "lost", 5, &copy), -FI_EIO);
+	ck_assert_int_eq(duo_stream_start(state, to, "lost", 5, &copy),
+			 -FI_EIO);
 	fails = false;
-	ck_assert_int_eq(cuda->start(state, to, "begun", 6, &copy), 0);
+	ck_assert_int_eq(duo_stream_start(state, to, "begun", 6, &copy), 0);
 	fails = true;
-	ck_assert_int_eq(cuda->start(state, to, "lost", 5, &lost), -FI_EIO);
+	ck_assert_int_eq(duo_stream_start(state, to, "lost", 5, &lost),
+			 -FI_EIO);
 	ck_assert_int_eq(until_done(copy), -FI_EIO);
 	fails = false;
-	cuda->close(state);
+	duo_stream_close(state);
 }
 
 /*
- * cuda->close() of a region waits for its pending copy and releases the
+ * duo_stream_close() of a region waits for its pending copy and releases the
  * region. Its stream stays open while pinned memory uses it.
  */
 UNIT_TEST(region_closed_during_copy_is_released)
 {
-	void *state = open_region();
-	struct duo_device_handle *copy, *pin;
+	struct duo_stream *state = open_region();
+	struct duo_device_handle *pin;
+	void *copy;
 	char to[8], memory[64];
 
 	pin = cuda->pin(state, memory, sizeof(memory));
 	ck_assert_ptr_nonnull(pin);
-	ck_assert_int_eq(cuda->start(state, to, "copied", 7, &copy), 0);
-	cuda->close(state);
+	ck_assert_int_eq(duo_stream_start(state, to, "copied", 7, &copy), 0);
+	duo_stream_close(state);
 	ck_assert_int_eq(waits, 1);
 	ck_assert_int_eq(streams, 1);
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_int_eq(streams, 1);
 	ck_assert_ptr_eq(pinned, memory);
-	cuda->unpin(pin);
+	duo_device_release(pin);
 }
 
 /*
@@ -337,7 +340,7 @@ UNIT_TEST(region_closed_during_copy_is_released)
 UNIT_TEST(host_memory_is_pinned)
 {
 	char memory[64];
-	void *state;
+	struct duo_stream *state;
 	struct duo_device_handle *pin;
 
 	ck_assert_ptr_null(cuda->pin(NULL, memory, sizeof(memory)));
@@ -348,56 +351,59 @@ UNIT_TEST(host_memory_is_pinned)
 	ck_assert(cuda->pinned(state, memory, sizeof(memory)));
 	ck_assert(cuda->pinned(state, memory + 63, 1));
 	ck_assert(!cuda->pinned(state, memory + 1, sizeof(memory)));
-	cuda->close(state);
+	duo_stream_close(state);
 	ck_assert_int_eq(streams, 1);
-	cuda->unpin(pin);
+	duo_device_release(pin);
 }
 
 /*
- * cuda->unpin() waits for copies of any context. Then it does not hold the lock
- * of the streams, which cuda->close() takes.
+ * The release of pinned memory waits for copies of any context. Then it does
+ * not hold the lock of the streams, which duo_stream_close() takes.
  */
 UNIT_TEST(memory_is_unpinned_after_copies)
 {
-	struct duo_device_handle *copy, *pin;
-	void *state = open_region(), *other;
+	struct duo_device_handle *pin;
+	void *copy;
+	struct duo_stream *state = open_region(), *other;
 	char memory[64];
 
 	owner = &context[1];
 	other = open_region();
 	pin = cuda->pin(state, memory, sizeof(memory));
-	ck_assert_int_eq(cuda->start(other, memory, "copied", 7, &copy), 0);
+	ck_assert_int_eq(duo_stream_start(other, memory, "copied", 7, &copy),
+			 0);
 	closes = state;
-	cuda->unpin(pin);
+	duo_device_release(pin);
 	ck_assert_int_eq(unpinned_at, 1);
 	ck_assert_int_eq(until_done(copy), 0);
-	cuda->close(other);
+	duo_stream_close(other);
 }
 
 UNIT_TEST(unpinned_memory_is_copied)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	char memory[64];
 
 	fails = true;
 	ck_assert_ptr_null(cuda->pin(state, memory, sizeof(memory)));
 	fails = false;
-	cuda->close(state);
+	duo_stream_close(state);
 }
 
 UNIT_TEST(regions_of_context_share_stream)
 {
-	void *first = open_region(), *again = open_region(), *other;
+	struct duo_stream *first = open_region(), *again = open_region();
+	struct duo_stream *other;
 
 	ck_assert_ptr_eq(first, again);
 	ck_assert_int_eq(streams, 1);
 	owner = &context[1];
 	other = open_region();
 	ck_assert_int_eq(streams, 2);
-	cuda->close(first);
-	cuda->close(other);
+	duo_stream_close(first);
+	duo_stream_close(other);
 	ck_assert_int_eq(streams, 1);
-	cuda->close(again);
+	duo_stream_close(again);
 }
 
 /*
@@ -406,19 +412,19 @@ UNIT_TEST(regions_of_context_share_stream)
  */
 UNIT_TEST(pool_memory_uses_primary_context)
 {
-	void *first, *again;
+	struct duo_stream *first, *again;
 
 	owner = NULL;
 	first = open_region();
 	again = open_region();
 	ck_assert_int_eq(retained, 1);
-	cuda->close(first);
-	cuda->close(again);
+	duo_stream_close(first);
+	duo_stream_close(again);
 }
 
 UNIT_LOOP(failed_stream_fails_open, 0, 2)
 {
-	void *state;
+	struct duo_stream *state;
 
 	owner = _i ? NULL : &context[0];
 	fails = true;
@@ -428,19 +434,19 @@ UNIT_LOOP(failed_stream_fails_open, 0, 2)
 
 UNIT_TEST(missing_driver_fails_open)
 {
-	void *state;
+	struct duo_stream *state;
 
 	duo_cuda_library.name = "libduo-no-such.so";
 	ck_assert_int_eq(cuda->open(&attr, context, &state), -FI_ENOSYS);
 }
 
 /*
- * cuda->close() of the region leaves the stream open, because the mapping
+ * duo_stream_close() of the region leaves the stream open, because the mapping
  * still uses it.
  */
 UNIT_TEST(allocation_is_exported_and_mapped)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export = { .id = 0 };
 	struct near_map map;
 
@@ -452,9 +458,9 @@ UNIT_TEST(allocation_is_exported_and_mapped)
 	ck_assert_int_eq(duo_cuda_map(state, &export, -1, &map), 0);
 	ck_assert_ptr_eq(map.at, mapped);
 	ck_assert_uint_eq(map.len, sizeof(mapped));
-	cuda->close(state);
+	duo_stream_close(state);
 	ck_assert_int_eq(streams, 1);
-	duo_cuda_unmap(map.mapping);
+	duo_device_release(map.mapping);
 }
 
 /*
@@ -465,7 +471,7 @@ UNIT_TEST(allocation_is_exported_and_mapped)
  */
 UNIT_LOOP(export_fails_without_change, 0, 5)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export = { .id = 0 };
 
 	export_fails = _i;
@@ -474,7 +480,7 @@ UNIT_LOOP(export_fails_without_change, 0, 5)
 	ck_assert_int_ne(duo_cuda_export(state, allocation + 9, _i ? 1 : 248,
 					 &export), 0);
 	ck_assert_uint_eq(export.id, 0);
-	cuda->close(state);
+	duo_stream_close(state);
 }
 
 /*
@@ -483,12 +489,12 @@ UNIT_LOOP(export_fails_without_change, 0, 5)
  */
 UNIT_LOOP(failed_mapping_is_closed, 0, 2)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export;
 	struct near_map map;
 
 	ck_assert_int_eq(duo_cuda_export(state, allocation, 1, &export), 0);
 	export_fails = 1 + _i;
 	ck_assert_int_ne(duo_cuda_map(state, &export, -1, &map), 0);
-	cuda->close(state);
+	duo_stream_close(state);
 }

@@ -30,6 +30,6 @@ extern bool physical; /* the allocation is physical memory (cuMemCreate) */
 void cuda_setup(void);
 /* Asserts that nothing is left open. */
 void cuda_teardown(void);
-void *open_region(void);
+struct duo_stream *open_region(void);
 
 #endif /* CUDA_FAKE_H */

@@ -156,7 +156,7 @@ UNIT_CASE("physical", setup, teardown);
 
 UNIT_TEST(physical_memory_is_shared_by_descriptor)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export = { .id = 0 };
 	struct near_map map;
 
@@ -171,9 +171,9 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
 	ck_assert_ptr_eq(map.at, mapped);
 	ck_assert_uint_eq(map.len, sizeof(allocation));
 	ck_assert_int_eq(handles, 0);
-	cuda->close(state);
+	duo_stream_close(state);
 	ck_assert_int_eq(streams, 1);
-	duo_cuda_unmap(map.mapping);
+	duo_device_release(map.mapping);
 }
 
 /*
@@ -183,7 +183,7 @@ UNIT_TEST(physical_memory_is_shared_by_descriptor)
  */
 UNIT_LOOP(physical_export_fails_without_change, 1, 4)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export = { .id = 0 };
 
 	fail_at = _i < 3 ? _i : 0;
@@ -191,7 +191,7 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 4)
 		handle_types = 2;
 	ck_assert_int_ne(duo_cuda_export(state, allocation, 1, &export), 0);
 	ck_assert_uint_eq(export.id, 0);
-	cuda->close(state);
+	duo_stream_close(state);
 }
 
 /*
@@ -201,7 +201,7 @@ UNIT_LOOP(physical_export_fails_without_change, 1, 4)
  */
 UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 {
-	void *state = open_region();
+	struct duo_stream *state = open_region();
 	struct near_export export = { .id = 0 };
 	struct near_map map;
 	bool shares = _i < 3;
@@ -217,5 +217,5 @@ UNIT_LOOP(failed_descriptor_leaves_nothing, 1, 2 + 5 + 1)
 		ck_assert_int_eq(duo_cuda_map(state, &export, FD, &map),
 				 _i == 4 ? -FI_ENOMEM : -FI_EIO);
 	ck_assert_int_eq(calls, fail_at);
-	cuda->close(state);
+	duo_stream_close(state);
 }

@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "device/rocr_driver.h"
+#include "device/stream.h"
 #include "staged.h"
 
 /* address of pinned memory for GPUs, minus its address for the CPU */
@@ -239,22 +240,24 @@ UNIT_LOOP(host_region_is_copied_by_cpu, 0, 2)
 {
 	const struct fi_mr_attr attr = { .iface = FI_HMEM_ROCR };
 	const struct duo_device_iface *iface = &duo_rocr_iface;
-	struct duo_device_handle *copy, *pin = NULL;
+	struct duo_device_handle *pin = NULL;
+	void *copy;
 	char own[8] = "", *region = _i ? own : allocated, to[8];
-	void *state;
+	struct duo_stream *state;
 
 	/* the first region loads the library */
 	ck_assert_int_eq(iface->open(&attr, allocated, &state), 0);
-	iface->close(state);
+	duo_stream_close(state);
 	if (_i)
 		pin = iface->pin(NULL, own, sizeof(own));
 	ck_assert_int_eq(iface->open(&attr, region, &state), 0);
-	ck_assert_int_eq(iface->start(state, region, "by CPU", 7, &copy), 0);
-	ck_assert_int_eq(iface->done(copy), 0);
-	ck_assert_int_eq(iface->start(state, to, region, 7, &copy), 0);
-	ck_assert_int_eq(iface->done(copy), 0);
+	ck_assert_int_eq(duo_stream_start(state, region, "by CPU", 7, &copy),
+			 0);
+	ck_assert_int_eq(duo_stream_done(copy), 0);
+	ck_assert_int_eq(duo_stream_start(state, to, region, 7, &copy), 0);
+	ck_assert_int_eq(duo_stream_done(copy), 0);
 	ck_assert_str_eq(to, "by CPU");
-	iface->close(state);
+	duo_stream_close(state);
 	if (pin)
-		iface->unpin(pin);
+		duo_device_release(pin);
 }

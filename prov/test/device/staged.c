@@ -9,6 +9,7 @@
 #include <rdma/fi_errno.h>
 
 #include "device/rocr_driver.h"
+#include "device/stream.h"
 #include "device/ze_driver.h"
 #include "near_fixture.h"
 #include "staged.h"
@@ -89,27 +90,27 @@ static void teardown(void)
 
 UNIT_CASE("staged", setup, teardown);
 
-static void *open_region(const void *addr)
+static struct duo_stream *open_region(const void *addr)
 {
-	void *state = NULL;
+	struct duo_stream *state = NULL;
 
 	ck_assert_int_eq(iface->open(&attr, addr, &state), 0);
 	ck_assert_ptr_nonnull(state);
 	return state;
 }
 
-static int until_done(struct duo_device_handle *copy)
+static int until_done(void *copy)
 {
 	int ret, polls = 0;
 
-	while ((ret = iface->done(copy)) == -FI_EAGAIN)
+	while ((ret = duo_stream_done(copy)) == -FI_EAGAIN)
 		polls++;
 	ck_assert_int_le(polls, 2);
 	return ret;
 }
 
 /* Pins `host` if the library can pin. */
-static struct duo_device_handle *pin_host(void *state)
+static struct duo_device_handle *pin_host(struct duo_stream *state)
 {
 	return iface->pin ? iface->pin(state, host, HOST) : NULL;
 }
@@ -117,7 +118,7 @@ static struct duo_device_handle *pin_host(void *state)
 static void unpin(struct duo_device_handle *pin)
 {
 	if (pin)
-		iface->unpin(pin);
+		duo_device_release(pin);
 }
 
 /*
@@ -126,19 +127,20 @@ static void unpin(struct duo_device_handle *pin)
  */
 UNIT_LOOP(copies_are_asynchronous, 0, 2)
 {
-	struct duo_device_handle *copy, *second, *pin;
-	void *state;
+	struct duo_device_handle *pin;
+	void *copy, *second;
+	struct duo_stream *state;
 	int live;
 
 	choose(_i);
 	state = open_region(standin.memory);
 	pin = pin_host(state);
 	strcpy(host, "to device");
-	ck_assert_int_eq(iface->start(state, standin.memory, host, 10, &copy),
-			 0);
+	ck_assert_int_eq(duo_stream_start(state, standin.memory, host, 10,
+					  &copy), 0);
 	strcpy(standin.memory + 32, "to host");
-	ck_assert_int_eq(iface->start(state, host + 32, standin.memory + 32, 8,
-				      &second), 0);
+	ck_assert_int_eq(duo_stream_start(state, host + 32,
+					  standin.memory + 32, 8, &second), 0);
 	ck_assert_int_eq(standin.moving, 2);
 	ck_assert_int_eq(until_done(second), 0);
 	ck_assert_str_eq(host + 32, "to host");
@@ -146,13 +148,13 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(standin.memory, "to device");
 	live = standin.live;
-	ck_assert_int_eq(iface->start(state, host, standin.memory + 32, 8,
-				      &copy), 0);
+	ck_assert_int_eq(duo_stream_start(state, host, standin.memory + 32, 8,
+					  &copy), 0);
 	ck_assert_int_eq(standin.live, live);
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(host, "to host");
 	ck_assert_int_eq(standin.waits, 0);
-	iface->close(state);
+	duo_stream_close(state);
 	unpin(pin);
 }
 
@@ -162,42 +164,42 @@ UNIT_LOOP(copies_are_asynchronous, 0, 2)
  */
 UNIT_LOOP(unpinned_memory_is_copied, 0, 4)
 {
-	struct duo_device_handle *copy;
-	void *state;
+	void *copy;
+	struct duo_stream *state;
 	bool out = _i / 2;
 
 	choose(_i);
 	state = open_region(standin.memory);
 	strcpy(out ? standin.memory : host, "unpinned");
-	ck_assert_int_eq(out ? iface->start(state, host, standin.memory, 9,
-					    &copy) :
-			       iface->start(state, standin.memory, host, 9,
-					    &copy), 0);
+	ck_assert_int_eq(out ? duo_stream_start(state, host, standin.memory, 9,
+						&copy) :
+			       duo_stream_start(state, standin.memory, host, 9,
+						&copy), 0);
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(out ? host : standin.memory, "unpinned");
 	ck_assert_int_eq(standin.pins, 0);
-	iface->close(state);
+	duo_stream_close(state);
 }
 
 /* A copy fails after its start and returns -FI_EIO. The next copy works. */
 UNIT_LOOP(failed_copy_returns_error, 0, 2)
 {
-	struct duo_device_handle *copy;
-	void *state;
+	void *copy;
+	struct duo_stream *state;
 
 	choose(_i);
 	state = open_region(standin.memory);
 	standin.lost = true;
-	ck_assert_int_eq(iface->start(state, host, standin.memory, 5, &copy),
-			 0);
+	ck_assert_int_eq(duo_stream_start(state, host, standin.memory, 5,
+					  &copy), 0);
 	ck_assert_int_eq(until_done(copy), -FI_EIO);
 	standin.lost = false;
 	strcpy(standin.memory, "next");
-	ck_assert_int_eq(iface->start(state, host, standin.memory, 5, &copy),
-			 0);
+	ck_assert_int_eq(duo_stream_start(state, host, standin.memory, 5,
+					  &copy), 0);
 	ck_assert_int_eq(until_done(copy), 0);
 	ck_assert_str_eq(host, "next");
-	iface->close(state);
+	duo_stream_close(state);
 }
 
 /*
@@ -206,25 +208,25 @@ UNIT_LOOP(failed_copy_returns_error, 0, 2)
  */
 UNIT_LOOP(region_closed_during_copy_is_released, 0, 2)
 {
-	struct duo_device_handle *copy;
-	void *state;
+	void *copy;
+	struct duo_stream *state;
 
 	choose(_i);
 	state = open_region(standin.memory);
 	strcpy(host, "copied");
-	ck_assert_int_eq(iface->start(state, standin.memory, host, 7, &copy),
-			 0);
-	iface->close(state);
+	ck_assert_int_eq(duo_stream_start(state, standin.memory, host, 7,
+					  &copy), 0);
+	duo_stream_close(state);
 	ck_assert_int_eq(standin.waits, 1);
 	ck_assert_int_eq(standin.moving, 0);
 	ck_assert_str_eq(standin.memory, "copied");
 	ck_assert_int_gt(standin.live, 0);
-	ck_assert_int_eq(iface->done(copy), 0);
+	ck_assert_int_eq(duo_stream_done(copy), 0);
 }
 
 UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 {
-	void *first, *again, *other;
+	struct duo_stream *first, *again, *other;
 
 	choose(_i);
 	first = open_region(standin.memory);
@@ -232,9 +234,9 @@ UNIT_LOOP(regions_of_device_share_stream, 0, 2)
 	other = open_region(standin.memory + STANDIN_HALF);
 	ck_assert_ptr_eq(first, again);
 	ck_assert_ptr_ne(first, other);
-	iface->close(first);
-	iface->close(other);
-	iface->close(again);
+	duo_stream_close(first);
+	duo_stream_close(other);
+	duo_stream_close(again);
 }
 
 /*
@@ -246,13 +248,13 @@ UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 {
 	static const int none[] = { -1, 2 << 16, 1 << 16 | 2 };
 	struct fi_mr_attr wrong = attr;
-	void *state = NULL;
+	struct duo_stream *state = NULL;
 	size_t i;
 
 	choose(_i);
 	standin.unknown = true;
 	if (_i % 2)
-		iface->close(open_region(standin.memory));
+		duo_stream_close(open_region(standin.memory));
 	for (i = 0; i < sizeof(none) / sizeof(*none); i++) {
 		wrong.device.ze = none[i];
 		ck_assert_int_eq(iface->open(&wrong, standin.memory, &state),
@@ -262,10 +264,10 @@ UNIT_LOOP(unknown_memory_is_rejected, 0, 2)
 }
 
 /* Copies 8 bytes; returns 0 or the error. */
-static int copy_one(void *state, void *to, const void *from)
+static int copy_one(struct duo_stream *state, void *to, const void *from)
 {
-	struct duo_device_handle *copy = NULL;
-	int ret = iface->start(state, to, from, 8, &copy);
+	void *copy = NULL;
+	int ret = duo_stream_start(state, to, from, 8, &copy);
 
 	if (ret) {
 		ck_assert_ptr_null(copy);
@@ -283,7 +285,7 @@ static int copy_one(void *state, void *to, const void *from)
 UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 {
 	struct duo_device_handle *pin = NULL;
-	void *state = NULL;
+	struct duo_stream *state = NULL;
 	int ret;
 
 	choose(_i);
@@ -301,7 +303,7 @@ UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
 	memcpy(standin.memory + 8, "outward", 8);
 	ret = copy_one(state, host + 8, standin.memory + 8);
 	ck_assert(ret ? ret == -FI_EIO : !memcmp(host + 8, "outward", 8));
-	iface->close(state);
+	duo_stream_close(state);
 	unpin(pin);
 }
 
@@ -311,7 +313,7 @@ UNIT_LOOP(each_failure_leaves_nothing, 0, 4 * 24)
  */
 UNIT_LOOP(missing_library_fails_open, 0, 4)
 {
-	void *state;
+	struct duo_stream *state;
 
 	choose(_i);
 	if (_i / 2)

@@ -206,7 +206,7 @@ UNIT_LOOP(queue_for_copies_is_preferred, 0, 3)
 {
 	static const struct fi_mr_attr attr = { .iface = FI_HMEM_ZE };
 	static const uint32_t second[] = { 2, 3, 1 };
-	void *state;
+	struct duo_stream *state;
 	int ret;
 
 	flags[0] = _i == 2 ? 1 : 3;
@@ -228,7 +228,7 @@ UNIT_LOOP(device_of_memory_is_used, 0, 2)
 	static const struct fi_mr_attr attr = {
 		.iface = FI_HMEM_ZE, .device.ze = 1 << 16,
 	};
-	void *state;
+	struct duo_stream *state;
 
 	standin.unknown = _i;
 	ck_assert_int_eq(duo_ze_iface.open(&attr, standin.memory + STANDIN_HALF,

@@ -104,7 +104,7 @@ void duo_near_regions_unmap(struct duo_domain *domain)
 					  NULL;
 		duo_unlock(&domain->group.lock);
 		if (mapping)
-			duo_device_unmap(mapping);
+			duo_device_release(mapping);
 	} while (mapping);
 }
 
