@@ -226,46 +226,12 @@ static const struct duo_hint duo_kept_fields[] = {
  */
 #define DUO_DOMAIN_CALLS (FI_AV_USER_ID | FI_SHARED_AV | FI_PEER)
 
-static bool duo_info_left(const struct fi_info *info, const char *why)
-{
-	const char *name = info->domain_attr->name;
-
-	DUO_INFO(DOMAIN, "domain %s is left to the core %s: %s\n",
-		 name ? name : "(no name)", info->fabric_attr->prov_name, why);
-	return false;
-}
-
-/*
- * Implements duo_info_kept(). `ours` is a copy of `info`. This function
- * restricts the copy to the features of ofi_duo.
- */
-static bool duo_info_keeps(const struct fi_info *info, struct fi_info *ours)
-{
-	struct duo_hint_beyond beyond;
-	const char *why;
-	char text[128];
-
-	if (duo_traits_find(info->fabric_attr->prov_name).prefix_optional)
-		duo_info_unprefix(ours);
-	why = duo_info_unusable(ours);
-	if (why)
-		return duo_info_left(info, why);
-	duo_info_restrict(ours);
-	ours->domain_attr->caps |= FI_REMOTE_COMM | DUO_DOMAIN_CALLS;
-	beyond = duo_hints_beyond(info, ours, duo_kept_fields,
-				  DUO_COUNT(duo_kept_fields));
-	if (!beyond.field)
-		return true;
-	snprintf(text, sizeof(text), "%s is 0x%" PRIx64
-		 ", ofi_duo supports 0x%" PRIx64, beyond.field->name,
-		 beyond.requested, beyond.limit);
-	return duo_info_left(info, text);
-}
-
 bool duo_info_kept(const struct fi_info *info)
 {
+	struct duo_hint_beyond beyond = { .field = NULL };
 	struct fi_info *ours;
-	bool kept;
+	const char *why;
+	char text[128];
 
 	if (!info || !info->fabric_attr || !info->domain_attr ||
 	    !info->ep_attr || !info->tx_attr || !info->rx_attr)
@@ -273,9 +239,27 @@ bool duo_info_kept(const struct fi_info *info)
 	ours = fi_dupinfo(info);
 	if (!ours)
 		return false;
-	kept = duo_info_keeps(info, ours);
+	if (duo_traits_find(info->fabric_attr->prov_name).prefix_optional)
+		duo_info_unprefix(ours);
+	why = duo_info_unusable(ours);
+	if (!why) {
+		duo_info_restrict(ours);
+		ours->domain_attr->caps |= FI_REMOTE_COMM | DUO_DOMAIN_CALLS;
+		beyond = duo_hints_beyond(info, ours, duo_kept_fields,
+					  DUO_COUNT(duo_kept_fields));
+	}
 	fi_freeinfo(ours);
-	return kept;
+	if (beyond.field) {
+		snprintf(text, sizeof(text), "%s is 0x%" PRIx64
+			 ", ofi_duo supports 0x%" PRIx64, beyond.field->name,
+			 beyond.requested, beyond.limit);
+		why = text;
+	}
+	if (why)
+		DUO_INFO(DOMAIN, "domain %s is left to the core %s: %s\n",
+			 info->domain_attr->name ? info->domain_attr->name :
+			 "(no name)", info->fabric_attr->prov_name, why);
+	return !why;
 }
 
 static const struct fi_info duo_info_limits = {
