@@ -17,9 +17,6 @@
 
 #include "obj/av.h"
 
-struct duo_domain;
-struct duo_ep;
-
 int duo_av_open(struct fid_domain *domain_fid, struct fi_av_attr *attr,
 		struct fid_av **av_fid, void *context);
 /*

@@ -13,7 +13,6 @@
 #ifndef DUO_MAP_H
 #define DUO_MAP_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +20,6 @@
 
 #include "base/proc.h"
 #include "obj/av.h"
-
-struct duo_ep;
 
 struct duo_map {
 	/* fi_addr, indexed by peer index; FI_ADDR_UNSPEC: none */

@@ -4,7 +4,6 @@
 /* The lists of deferred and of blocked receives, and recalls (lazy.h). */
 
 #include <assert.h>
-#include <rdma/fi_errno.h>
 
 #include "core/lazy.h"
 #include "core/post.h"

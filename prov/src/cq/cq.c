@@ -9,7 +9,6 @@
 
 #include "base/proc.h"
 #include "base/enosys.h"
-#include "base/log.h"
 #include "cq/cq.h"
 #include "obj/domain.h"
 #include "obj/ep.h"

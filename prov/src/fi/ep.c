@@ -10,10 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
-#include <rdma/fi_rma.h>
 
 #include "av/av.h"
-#include "av/map.h"
 #include "base/enosys.h"
 #include "base/log.h"
 #include "base/params.h"
@@ -23,7 +21,6 @@
 #include "obj/ep.h"
 #include "obj/fabric.h"
 #include "obj/forward.h"
-#include "obj/mr.h"
 #include "obj/up.h"
 #include "rx/recv.h"
 #include "transport/near/onesided.h"

@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <rdma/fi_errno.h>
 
-#include "av/av.h"
 #include "av/map.h"
 #include "base/log.h"
 #include "base/params.h"

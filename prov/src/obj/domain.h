@@ -21,7 +21,6 @@
 struct duo_av;
 struct duo_cq;
 struct duo_device_bounce;
-struct duo_fabric;
 struct near_table;
 
 struct duo_domain {

@@ -14,7 +14,6 @@
 #include "base/lock.h"
 #include "queue/ranges.h"
 
-struct duo_cq;
 struct duo_domain;
 struct duo_ep;
 

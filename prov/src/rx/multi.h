@@ -17,8 +17,6 @@
 
 #include "obj/ep.h"
 
-struct duo_recv;
-
 ssize_t duo_multi_recv(struct duo_ep *ep, const struct duo_recv *recv);
 /* Cancels the buffer that has the posted or ready remainder rx. Returns 0. */
 ssize_t duo_multi_cancel(struct duo_rx *rx);

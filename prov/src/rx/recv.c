@@ -3,7 +3,6 @@
 
 /* Receives; see recv.h. */
 
-#include <string.h>
 #include <rdma/fi_errno.h>
 
 #include "av/map.h"

@@ -21,8 +21,6 @@
 /* maximum number of endpoints of a user on a host: docs/registry.md */
 #define DUO_SHM_ENDPOINTS 250
 
-struct duo_cntr;
-
 struct duo_shm {
 	struct fid_av *av;
 	struct fid_ep *srx;
