@@ -19,7 +19,7 @@
  * C: near/rma/mapping.c near_mapped_search near_table_unmapped
  * C: near/rma/mapping.c near_mappings_evict near_mapped_shared
  * C: near/rma/mapping.c near_mapping_waits
- * C: near/rma/mapped.c near_mapped_issue near_mapped_start near_mapped_started
+ * C: near/rma/mapped.c near_mapped_issue near_mapped_start
  * C: near/rma/mapped.c near_mapped_begin near_mapped_to_stage near_mapped_step
  * C: near/rma/mapped.h near_mapped_handle
  * LONG: five cases

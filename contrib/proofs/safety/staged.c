@@ -12,7 +12,7 @@
  * Lines for ./run, which explains their keys:
  * C: near/rma/stage.c near_stage_continue near_stage_issue near_chunk_copy
  * C: near/rma/stage.c near_stage_copy
- * C: near/rma/stage.c near_stage_step near_chunk_post near_chunk_copied
+ * C: near/rma/stage.c near_stage_step near_chunk_post
  * C: near/rma/stage.c near_copies_ended near_stage_answered near_stage_close
  * C: near/rma/stage.c near_copy_wait near_stage_unmap
  * LONG: ten cases
@@ -38,7 +38,8 @@
  * MUTANT unposted-is-answered near/rma/stage.c: \
  *   s/chunk->state == NEAR_CHUNK_POSTED\)/1)/
  * MUTANT ended-while-copied near/rma/stage.c: \
- *   s/ &&\n\t\t    near_chunk_copied\(staging, chunk\)//
+ *   s/ &&\n\t\t    near_copies_ended\(staging->device, chunk->copy,\n[\t ]*\
+ *   &chunk->op->err\)//
  * MUTANT freed-while-posted near/rma/stage.c: \
  *   s/if \(chunk->state != NEAR_CHUNK_ENDED\)\n\t\t\tbreak;//
  * MUTANT ended-before-its-chunks near/rma/stage.c: \

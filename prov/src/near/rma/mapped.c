@@ -17,9 +17,10 @@ enum near_device_path near_rma_device_path(const struct near_peer *peer)
 
 /*
  * Starts one copy for each local buffer, from or to the address `at` in the
- * mapping. Returns 0 or the first error; -ENOENT: the device to which the
- * mapping's queue belongs can no longer access a local buffer, for example
- * because the application has unpinned the buffer's host memory.
+ * mapping, and counts the bytes in op->sent. Returns 0 or the first error;
+ * -ENOENT: the device to which the mapping's queue belongs can no longer access
+ * a local buffer, for example because the application has unpinned the buffer's
+ * host memory.
  */
 static int near_mapped_start(const struct near_port *port,
 			     struct near_rma_op *op, uint8_t *at)
@@ -27,13 +28,14 @@ static int near_mapped_start(const struct near_port *port,
 	const struct near_device *device = port->rma->sink->device;
 	const struct near_rma_bufs *bufs = &op->args.local;
 	bool read = op->args.verb == NEAR_READ;
-	size_t left = op->args.len, n;
+	size_t left, n;
 	uint8_t *local;
 	void *handle;
 	uint32_t i;
-	int ret = 0;
+	int ret;
 
-	for (i = 0; !ret && left && i < bufs->count; i++) {
+	for (i = 0; i < bufs->count; i++) {
+		left = op->args.len - op->sent;
 		local = bufs->iov[i].iov_base;
 		n = bufs->iov[i].iov_len;
 		n = n < left ? n : left;
@@ -44,20 +46,12 @@ static int near_mapped_start(const struct near_port *port,
 			return -ENOENT;
 		ret = device->start(handle, read ? local : at,
 				    read ? at : local, n, &op->pending[i]);
+		if (ret)
+			return ret;
 		at += n;
-		left -= n;
+		op->sent += n;
 	}
-	return ret;
-}
-
-static bool near_mapped_started(const struct near_rma_op *op)
-{
-	uint32_t i;
-
-	for (i = 0; i < NEAR_IOV_MAX; i++)
-		if (op->pending[i])
-			return true;
-	return false;
+	return 0;
 }
 
 /*
@@ -129,7 +123,7 @@ int near_mapped_issue(struct near_port *port, struct near_rma_op *op)
 	if (!memory)
 		return near_mapped_to_stage(port, op);
 	ret = near_mapped_start(port, op, memory);
-	if (ret && !near_mapped_started(op)) {
+	if (ret && !op->sent) {
 		/*
 		 * No copy was started, so op can be staged. If `failed` is set,
 		 * later operations on the mapping are staged, too. The flag

@@ -179,14 +179,6 @@ bool near_copies_ended(const struct near_device *device, void **copy, int *err)
 	return true;
 }
 
-/* True if a chunk's copies have ended. If one has failed, sets op->err. */
-static bool near_chunk_copied(const struct near_staging *staging,
-			      struct near_chunk *chunk)
-{
-	return near_copies_ended(staging->device, chunk->copy,
-				 &chunk->op->err);
-}
-
 int near_rma_stage(struct near_port *port, struct near_rma_peer *at,
 		   const struct near_rma_args *args,
 		   const struct near_region_entry *entry, uint64_t memory)
@@ -295,7 +287,7 @@ static bool near_chunk_post(struct near_port *port, struct near_rma_peer *at,
 	const struct near_rma_args *args = &chunk->op->args;
 	struct near_slot *slot;
 
-	if (!near_chunk_copied(staging, chunk))
+	if (!near_copies_ended(staging->device, chunk->copy, &chunk->op->err))
 		return false;
 	if (chunk->op->err) {
 		chunk->state = NEAR_CHUNK_ENDED;
@@ -339,7 +331,8 @@ void near_stage_step(struct near_port *port, struct near_rma_peer *at)
 		if (chunk->state == NEAR_CHUNK_FILLS)
 			posts = posts && near_chunk_post(port, at, chunk);
 		if (chunk->state == NEAR_CHUNK_DRAINS &&
-		    near_chunk_copied(staging, chunk)) {
+		    near_copies_ended(staging->device, chunk->copy,
+				      &chunk->op->err)) {
 			chunk->state = NEAR_CHUNK_ENDED;
 			at->due--;
 		}
