@@ -18,8 +18,6 @@
 
 /* maximum number of polls between two reads of the clock */
 #define DUO_CLOCK_MAX 63
-/* time for which receives wait before ofi_duo uses an unused core, us */
-#define DUO_UNUSED_US 1000000
 
 /*
  * Posts rx to the core. Does not renew the core poll budget, which makes the

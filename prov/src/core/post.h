@@ -15,6 +15,9 @@
 #include "base/params.h"
 #include "obj/ep.h"
 
+/* time for which receives or peeks wait before the core becomes used, us */
+#define DUO_UNUSED_US 1000000
+
 /* time at which ofi_duo posts a receive to the core */
 enum duo_recv_when {
 	DUO_RECV_NO_SOURCE, /* the source is not in the AV: the call fails */

@@ -92,6 +92,12 @@ struct duo_ep_lazy {
 	 * duo_ep_age() sets it to the current time
 	 */
 	uint64_t all_us;
+	/*
+	 * Source of a peek that the core did not get while it was unused, and
+	 * time of the first such peek, us; 0: there was none
+	 */
+	fi_addr_t peek_addr;
+	uint64_t peek_us;
 };
 
 /*

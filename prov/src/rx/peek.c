@@ -5,6 +5,7 @@
 
 #include <rdma/fi_errno.h>
 
+#include "base/proc.h"
 #include "core/post.h"
 #include "obj/up.h"
 #include "rx/recv.h"
@@ -108,6 +109,27 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 }
 
 /*
+ * True if the core must not get the peek yet, because it is unused, and the
+ * peek names a local source. The time begins again only if the source for which
+ * it began is confirmed, or has left the AV.
+ */
+static bool duo_peek_waits(struct duo_ep *ep, const struct duo_want *want)
+{
+	const struct duo_want first = { .addr = ep->lazy.peek_addr };
+	uint64_t now;
+
+	if (want->addr == FI_ADDR_UNSPEC || !duo_cq_core_unused(ep->rx_cq))
+		return false;
+	now = duo_clock_us();
+	if (!ep->lazy.peek_us ||
+	    duo_recv_when(ep, &first) != DUO_RECV_LATER) {
+		ep->lazy.peek_addr = want->addr;
+		ep->lazy.peek_us = now;
+	}
+	return now - ep->lazy.peek_us < DUO_UNUSED_US;
+}
+
+/*
  * Executes a peek: docs/matching.md, "Peeks". Polls first, and searches the
  * unexpected local messages. If none matches, and a message over the core may
  * match, passes the peek to the core.
@@ -120,7 +142,8 @@ ssize_t duo_recv_peek(struct duo_ep *ep, const struct duo_recv *recv)
 	rx = duo_match_unexp(&ep->match[recv->kind], &recv->want);
 	if (rx)
 		return duo_peek_found(ep, rx, recv);
-	if (duo_recv_core_may(ep, &recv->want))
+	if (duo_recv_core_may(ep, &recv->want) &&
+	    !duo_peek_waits(ep, &recv->want))
 		return duo_peek_core(ep, recv);
 	duo_cq_push_own_err(ep->rx_cq, recv->context, FI_RECV | FI_TAGGED,
 			    recv->want.tag, FI_ADDR_UNSPEC, FI_ENOMSG);

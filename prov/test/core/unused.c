@@ -120,10 +120,16 @@ static void use_by_cancel(void)
 	expect_error(&slot[0], FI_ECANCELED);
 }
 
+/* Peeks for a message of src, and asserts that there is none. */
+static void peek_finds_nothing(fi_addr_t src)
+{
+	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, src, FI_PEEK), 0);
+	expect_error(&slot[1], FI_ENOMSG);
+}
+
 static void use_by_peek(void)
 {
-	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, local, FI_PEEK), 0);
-	expect_error(&slot[1], FI_ENOMSG);
+	peek_finds_nothing(FI_ADDR_UNSPEC);
 }
 
 /* Repeats the call, because its timeout may pass before the thread sleeps. */
@@ -148,6 +154,48 @@ UNIT_ROUNDS(core_is_used_after, 0, ARRAY_SIZE(use_by))
 	post_recv(&slot[0], local, TAG);
 	expect_unused();
 	use_by[_i]();
+	expect_used();
+}
+
+/* Peeks for local sources get no answer of the core within the first second. */
+UNIT_TEST(peek_waits_a_second)
+{
+	peek_finds_nothing(local);
+	unit_pass(SECOND - 1);
+	peek_finds_nothing(local);
+	expect_unused();
+	ck_assert_int_eq(fake.core.peeks, 0);
+	fake_core_arrive(DUO_TAGGED, local, TAG, "far");
+	unit_pass(1);
+	ck_assert_int_eq(recv_flags(&slot[1], NULL, 0, local, FI_PEEK), 0);
+	expect_entry(&slot[1], local);
+	ck_assert_int_eq(fake.core.peeks, 1);
+	expect_used();
+}
+
+/*
+ * The second begins again if the source of its first peek is confirmed, but not
+ * with a peek for another source.
+ */
+UNIT_TEST(second_begins_with_first_peek)
+{
+	fi_addr_t other;
+
+	peer_publish(3);
+	other = peer_insert(3);
+	peek_finds_nothing(local);
+	unit_pass(SECOND / 2);
+	post_recv(&slot[0], local, TAG);
+	near("near");
+	expect_recv(&slot[0], "near", local);
+	peek_finds_nothing(local);
+	unit_pass(SECOND / 2);
+	peek_finds_nothing(other);
+	unit_pass(SECOND - 1);
+	peek_finds_nothing(other);
+	expect_unused();
+	unit_pass(1);
+	peek_finds_nothing(other);
 	expect_used();
 }
 
