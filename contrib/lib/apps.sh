@@ -148,7 +148,7 @@ app_openfoam_needs() { echo icoFoam; }
 app_openfoam_input()
 {
 	local examples=/usr/share/doc/openfoam-examples/examples x=$1 y=1 z=1
-	local -x WM_PROJECT_DIR=$PWD END=0.1
+	local -x WM_PROJECT_DIR=$PWD END=0.01
 	((x % 4)) || x=$((x / 2)) y=2
 	((x % 4)) || x=$((x / 2)) z=2
 	cp -r "$examples/incompressible/icoFoam/cavity/cavity/." .
@@ -173,7 +173,7 @@ app_openfoam_input()
 
 app_openfoam_command()
 {
-	program=(env WM_PROJECT_DIR="$PWD" END="${scale}e-1" "${runner[@]}"
+	program=(env WM_PROJECT_DIR="$PWD" END="${scale}e-2" "${runner[@]}"
 		"${bin:+$bin/}icoFoam" -parallel)
 }
 
