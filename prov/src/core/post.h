@@ -82,16 +82,6 @@ static inline bool duo_recv_final(const struct duo_rx *rx)
 	return duo_want_final(rx->ep, rx->kind, &rx->want);
 }
 
-/*
- * True if ofi_duo never posts rx to the core, because a local message might
- * match rx, and duo_recv_final() is true.
- */
-static inline bool duo_recv_local_only(const struct duo_rx *rx)
-{
-	return duo_recv_final(rx) &&
-	       duo_recv_when(rx->ep, &rx->want) != DUO_RECV_NOW;
-}
-
 /* Posts rx to the core. Returns 0 or the core's error. */
 int duo_lazy_post(struct duo_rx *rx);
 /*

@@ -373,20 +373,6 @@ static int duo_cntr_bind_one(const struct duo_cntr_bind *bind)
 }
 
 /*
- * Binds the counter's objects on both paths to the endpoint's objects. Neither
- * binding can be undone. The one at the core comes first, because it is more
- * likely to fail: if it fails, nothing is bound.
- */
-static int duo_cntr_bind_paths(struct duo_cntr_bind *bind)
-{
-	int ret = duo_cntr_bind_one(bind);
-
-	if (!ret && bind->ep->path_ep[FI_DUO_LOCAL])
-		ret = bind->ep->domain->peer->count(bind);
-	return ret;
-}
-
-/*
  * Adds the binding's counts to own[] (sign 1), or subtracts them (sign -1). The
  * counter thus keeps its value when a binding ends or starts.
  */
@@ -419,8 +405,15 @@ static int duo_cntr_attach(struct duo_cntr_bind *bind)
 		return ret;
 	LIST_INSERT_HEAD(&bind->cntr->binds, bind, cntr_link);
 	LIST_INSERT_HEAD(&ep->cntrs, bind, ep_link);
-	if (duo_ep_enabled(ep))
-		ret = duo_cntr_bind_paths(bind);
+	/*
+	 * No binding can be undone. That of the core comes first, because it is
+	 * more likely to fail: if it fails, nothing is bound.
+	 */
+	if (duo_ep_enabled(ep)) {
+		ret = duo_cntr_bind_one(bind);
+		if (!ret && ep->path_ep[FI_DUO_LOCAL])
+			ret = ep->domain->peer->count(bind);
+	}
 	if (ret) {
 		LIST_REMOVE(bind, cntr_link);
 		LIST_REMOVE(bind, ep_link);

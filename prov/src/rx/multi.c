@@ -394,7 +394,9 @@ static struct duo_rx *duo_multi_owner(struct duo_ep *ep,
 	owner->refs = 0;
 	owner->open = true;
 	owner->canceled = false;
-	owner->local_only = duo_recv_local_only(owner);
+	/* a local message may match, and the core cannot cancel a receive */
+	owner->local_only = duo_recv_final(owner) &&
+			    duo_recv_when(ep, &owner->want) != DUO_RECV_NOW;
 	TAILQ_INSERT_TAIL(&ep->multi.buffers, owner, link);
 	ep->multi.open++;
 	return owner;
