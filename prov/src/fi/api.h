@@ -36,6 +36,8 @@ bool duo_core_named(const char *prov_name);
 char *duo_core_name(const char *prov_name);
 struct fi_info *duo_info_to_core(const struct fi_info *info);
 bool duo_info_restrict(struct fi_info *info);
+/* True if the hints permit endpoints of type FI_EP_RDM. */
+bool duo_hints_rdm(const struct fi_info *hints);
 /* True if an info of ofi_duo may satisfy the hints. Otherwise logs a reason. */
 bool duo_hints_supported(const struct fi_info *hints);
 bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
@@ -45,8 +47,6 @@ bool duo_info_satisfies(struct fi_info *info, const struct fi_info *hints);
  * info. Otherwise logs a reason, and the hook leaves the domain to the core.
  */
 bool duo_info_kept(const struct fi_info *info);
-/* True if buffers of messages may be device memory. */
-bool duo_info_device(const struct fi_info *info);
 /* True if buffers of messages begin with a prefix (FI_MSG_PREFIX). */
 bool duo_info_prefix(const struct fi_info *info);
 /* True if the info has FI_FENCE, or an order between messages and RMA. */

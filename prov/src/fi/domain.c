@@ -196,7 +196,7 @@ static void duo_domain_open_peer(struct duo_domain *domain,
 				 const struct fi_info *info)
 {
 	const struct duo_transport *peer = domain->fabric->peer;
-	bool device = duo_info_device(info);
+	bool device = info->caps & FI_HMEM; /* buffers may be device memory */
 
 	if (!peer || (device && !duo_domain_supports_device(domain, info)))
 		return;
@@ -249,7 +249,7 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 				 FI_THREAD_COMPLETION && duo_lock_prepare();
 	ret = duo_domain_open_core(domain, info, context);
 	if (ret)
-		goto free_name;
+		goto free_domain;
 	duo_domain_open_peer(domain, info);
 	ret = duo_near_table_open(domain, info);
 	if (ret)
@@ -268,9 +268,8 @@ int duo_domain_open(struct fid_fabric *fabric_fid, struct fi_info *info,
 stop:
 	duo_auto_stop(domain);
 	fi_close(&domain->path_domain[FI_DUO_CORE]->fid);
-free_name:
-	free(domain->name);
 free_domain:
+	free(domain->name);
 	free(domain);
 	return ret;
 }

@@ -28,13 +28,6 @@ struct duo_query {
 	struct duo_opened opened; /* open objects that the hints name by fid */
 };
 
-/* Returns the endpoint type in the hints; FI_EP_RDM if there is none. */
-static enum fi_ep_type duo_hints_type(const struct fi_info *hints)
-{
-	return hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC ?
-		       hints->ep_attr->type : FI_EP_RDM;
-}
-
 /* Sets the core's name and FI_EP_RDM in the hints. Returns 0 or -FI_ENOMEM. */
 static int duo_hints_name(struct fi_info *hints, const char *core)
 {
@@ -181,8 +174,7 @@ static struct fi_info **duo_getinfo_direct(const struct duo_query *query,
 	struct fi_info *hints;
 
 	if (!query->hints || query->opened.fabric ||
-	    !duo_traits_has_direct(core) ||
-	    duo_hints_type(query->hints) != FI_EP_RDM)
+	    !duo_traits_has_direct(core) || !duo_hints_rdm(query->hints))
 		return tail;
 	hints = fi_dupinfo(query->hints);
 	if (!hints)

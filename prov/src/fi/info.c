@@ -294,12 +294,17 @@ static const struct duo_hint duo_hint_fields[] = {
 	DUO_HINT_SET(rx_attr, comp_order),
 };
 
+bool duo_hints_rdm(const struct fi_info *hints)
+{
+	return !hints->ep_attr || hints->ep_attr->type == FI_EP_UNSPEC ||
+	       hints->ep_attr->type == FI_EP_RDM;
+}
+
 bool duo_hints_supported(const struct fi_info *hints)
 {
 	if (!hints)
 		return true;
-	if (hints->ep_attr && hints->ep_attr->type != FI_EP_UNSPEC &&
-	    hints->ep_attr->type != FI_EP_RDM)
+	if (!duo_hints_rdm(hints))
 		return duo_hint_reject("ep_attr->type", hints->ep_attr->type);
 	if (hints->caps & ~DUO_OURS && !(hints->caps & DUO_MESSAGES))
 		return duo_hints_within(hints, &duo_info_limits,
@@ -311,11 +316,6 @@ bool duo_hints_supported(const struct fi_info *hints)
 	return DUO_HINTS_WITHIN(hints, &duo_info_limits, duo_hint_fields);
 }
 
-bool duo_info_device(const struct fi_info *info)
-{
-	return info->caps & FI_HMEM;
-}
-
 /*
  * Removes FI_HMEM from the info if the hints do not request it, because an
  * endpoint with FI_HMEM cannot use a fast path.
@@ -323,7 +323,7 @@ bool duo_info_device(const struct fi_info *info)
 static void duo_info_drop_device(struct fi_info *info,
 				 const struct fi_info *hints)
 {
-	if (!duo_info_device(info) || (hints && hints->caps & FI_HMEM))
+	if (hints && hints->caps & FI_HMEM)
 		return;
 	info->caps &= ~FI_HMEM;
 	info->tx_attr->caps &= ~FI_HMEM;
