@@ -27,28 +27,11 @@ static void duo_lazy_unlist_blocked(struct duo_rx *rx)
 	TAILQ_REMOVE(&rx->ep->lazy.blocked, rx, lazy_link);
 }
 
-/*
- * Defers those blocked receives that no multi-receive buffer and no earlier
- * blocked receive blocks any more.
- */
-static void duo_lazy_unblock_free(struct duo_ep *ep)
-{
-	struct duo_rx *rx, *next;
-
-	for (rx = TAILQ_FIRST(&ep->lazy.blocked); rx; rx = next) {
-		next = TAILQ_NEXT(rx, lazy_link);
-		if (ep->up->blocked(rx))
-			continue;
-		duo_lazy_unlist_blocked(rx);
-		duo_lazy_insert(rx);
-	}
-}
-
 void duo_lazy_drop(struct duo_rx *rx)
 {
 	if (rx->lazy == DUO_LAZY_BLOCKED) {
 		duo_lazy_unlist_blocked(rx);
-		duo_lazy_unblock_free(rx->ep);
+		duo_lazy_unblock(rx->ep);
 	} else if (rx->lazy) {
 		duo_lazy_unlist(rx->ep, rx);
 	}

@@ -15,7 +15,7 @@
 
 /*
  * Removes rx from the list of deferred or blocked receives, if it is in one. If
- * rx was blocked, defers those receives that were blocked only because of rx.
+ * rx was blocked, it may have blocked others, so calls duo_lazy_unblock().
  */
 void duo_lazy_drop(struct duo_rx *rx);
 /*
