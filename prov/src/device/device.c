@@ -203,26 +203,18 @@ struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc)
 	return found ? *found : NULL;
 }
 
-bool duo_device_any(const struct duo_domain *domain, void *const *desc,
-		    size_t count)
-{
-	size_t i;
-
-	for (i = 0; desc && i < count; i++)
-		if (duo_device_find(domain, desc[i]))
-			return true;
-	return false;
-}
-
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle)
 {
+	struct duo_mr *mr;
 	bool any = false;
 	size_t i;
 
 	for (i = 0; domain->device && desc && i < count; i++) {
-		handle[i] = duo_device_find(domain, desc[i]);
-		any = any || handle[i];
+		mr = duo_device_find(domain, desc[i]);
+		any = any || mr;
+		if (handle)
+			handle[i] = mr;
 	}
 	return any;
 }

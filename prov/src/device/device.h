@@ -18,7 +18,7 @@
  *
  * Lock: the lock of the domain (duo_domain.group.lock). duo_device_register(),
  * duo_device_list() and duo_device_unlist() take it. The caller must hold it
- * for the functions duo_device_find(), _any(), _handles(), _out() and _in(),
+ * for the functions duo_device_find(), _handles(), _out() and _in(),
  * and for those of duo_device_near.
  */
 #ifndef DUO_DEVICE_H
@@ -149,14 +149,9 @@ struct duo_mr *duo_device_find(const struct duo_domain *domain, void *desc);
 /* Frees the bounce buffer of duo_device_out() and duo_device_in(). */
 void duo_device_close(struct duo_domain *domain);
 /*
- * True if any of `count` buffers is device memory. desc: descriptors of the
- * buffers; NULL: they have none.
- */
-bool duo_device_any(const struct duo_domain *domain, void *const *desc,
-		    size_t count);
-/*
- * True if any of `count` buffers is device memory. In this case stores each
- * buffer's handle for duo_device_near; NULL: the buffer is host memory.
+ * True if any of `count` buffers is device memory. In this case, unless handle
+ * is NULL, stores each buffer's handle for duo_device_near; NULL: the buffer is
+ * host memory. desc: descriptors of the buffers; NULL: they have none.
  */
 bool duo_device_handles(const struct duo_domain *domain, void *const *desc,
 			size_t count, void **handle);

@@ -79,7 +79,7 @@ UNIT_TEST(region_is_registered_with_device)
 
 static bool is_device(void *desc)
 {
-	return duo_device_any(fixture_ep()->domain, &desc, 1);
+	return duo_device_handles(fixture_ep()->domain, &desc, 1, NULL);
 }
 
 /*

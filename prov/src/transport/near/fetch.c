@@ -67,7 +67,8 @@ void duo_near_fetched(struct duo_rx *rx, int err)
 		near_recv_frags(port, op, bounce, duo_near_fetch_len(rx));
 		return;
 	}
-	if (!err && duo_device_any(rx->ep->domain, duo_rx_desc(rx), rx->count))
+	if (!err && duo_device_handles(rx->ep->domain, duo_rx_desc(rx),
+				       rx->count, NULL))
 		rx->ep->stats.device_rx_msgs++;
 	near_recv_end(port, op, err);
 }

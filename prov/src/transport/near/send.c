@@ -48,7 +48,7 @@ static near_inline bool duo_near_of_device(const struct duo_near *near,
 	const struct duo_domain *domain = near->ep->domain;
 
 	return domain->device && send->desc &&
-	       duo_device_any(domain, send->desc, send->count);
+	       duo_device_handles(domain, send->desc, send->count, NULL);
 }
 
 /*

@@ -93,7 +93,8 @@ static int duo_near_fill(struct duo_rx *rx, const void *payload, size_t len)
 
 	len = duo_min(len, duo_rx_size(rx));
 	if (near_unlikely(domain->device &&
-			  duo_device_any(domain, desc, rx->count))) {
+			  duo_device_handles(domain, desc, rx->count,
+					     NULL))) {
 		rx->ep->stats.device_rx_msgs++;
 		return -duo_device_in(domain, iov, desc, payload, len);
 	}
@@ -118,8 +119,10 @@ static int duo_near_receive(struct duo_rx *rx,
 	*fetch = NULL;
 	if (near_likely(!len || !near_iov_len(recv->iov, recv->count) ||
 			!(from->device || (domain->device &&
-					   duo_device_any(domain, recv->desc,
-							  recv->count)))))
+					   duo_device_handles(domain,
+							      recv->desc,
+							      recv->count,
+							      NULL)))))
 		return near_recv(port, from->peer, &from->rndv, recv->iov,
 				 recv->count, len, rx);
 	*fetch = near_recv_begin(port, from->peer, &from->rndv, rx);
