@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <rdma/fi_errno.h>
 
-#include "base/util.h"
 #include "device/stream.h"
 
 static pthread_mutex_t duo_stream_lock = PTHREAD_MUTEX_INITIALIZER;

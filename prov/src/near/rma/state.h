@@ -10,7 +10,6 @@
 #ifndef NEAR_RMA_STATE_H
 #define NEAR_RMA_STATE_H
 
-#include "base/proc.h"
 #include "near/msg/large.h"
 #include "near/rma/table.h"
 

@@ -4,18 +4,14 @@
 /* The port of an endpoint, and its peers. */
 
 #include <assert.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 
-#include "av/map.h"
 #include "base/log.h"
 #include "base/params.h"
 #include "obj/cntr.h"
 #include "transport/near/near_ep.h"
-#include "rx/arrive.h"
 #include "transport/near/onesided.h"
 
 #define DUO_NEAR_DRAIN 64	/* number of polls by duo_near_drain() */

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <rdma/fi_errno.h>
 
-#include "av/map.h"
 #include "base/log.h"
 #include "device/device.h"
 #include "obj/cntr.h"

@@ -4,7 +4,6 @@
 /* Messages that the fast path in sink.h does not handle. */
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 #include <rdma/fi_errno.h>
 
