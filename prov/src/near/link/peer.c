@@ -49,6 +49,8 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		 * has the pid of another namespace
 		 */
 		peer->reads = peer->coop = !peer->far && port->reads;
+		if (!memcmp(addr, &port->addr, sizeof(*addr)))
+			peer->own = &port->tx_ops;
 		head = near_hash(port, addr);
 		peer->same_hash = *head;
 		*head = peer;

@@ -52,6 +52,8 @@ struct near_peer {
 	bool draining;	/* the peer has failed; its ring may have messages */
 	bool wanted;		/* near_peer_monitor() was called */
 	bool reads;		/* single copy with the peer is possible */
+	/* the port's sends if the peer is the port itself, else NULL */
+	const struct near_pool *own;
 	/* cooperative copy is possible: both ends copy parts of a message */
 	bool coop;
 	bool fast;	/* the last trial has shown that single copy is fast */

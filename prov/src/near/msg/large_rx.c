@@ -89,18 +89,43 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * Reads len bytes at the address addr of the sender's process. Returns 0 or
- * -errno. If all later reads would return this error, too, clears peer->reads.
- * This port then requests all messages of the peer in fragments.
+ * If the port has sent the message to itself, returns the address of its bytes
+ * from `at` on, else NULL. rndv is in shared memory, so another process may
+ * have changed it. Therefore the address is that of the send, if the id is that
+ * of a send which has these bytes.
  */
-static near_inline int near_rx_copy(struct near_peer *peer, uint64_t addr,
+static const void *near_rx_own(const struct near_peer *peer,
+			       const struct near_rndv *rndv, size_t at,
+			       size_t len)
+{
+	const struct near_tx_op *op = near_pool_find(peer->own, rndv->id);
+
+	if (!op || op->peer != peer || op->device || op->iov_count != 1 ||
+	    at > op->len || len > op->len - at)
+		return NULL;
+	return (const uint8_t *)op->iov[0].iov_base + at;
+}
+
+/*
+ * Copies len bytes of the message, from byte `at` on, from the sender's memory.
+ * Returns 0 or -errno. If all later copies would return this error, too, clears
+ * peer->reads. This port then requests all messages of the peer in fragments.
+ */
+static near_inline int near_rx_copy(struct near_peer *peer,
+				    const struct near_rndv *rndv, size_t at,
 				    const struct iovec *to, size_t count,
 				    size_t len)
 {
-	struct iovec from = { (void *)(uintptr_t)addr, len };
-	ssize_t n = len ? process_vm_readv(peer->addr.pid, to, count, &from, 1,
-					   0) : 0;
+	struct iovec from = { (void *)(uintptr_t)(rndv->addr + at), len };
+	const void *own = near_unlikely(peer->own) ?
+			  near_rx_own(peer, rndv, at, len) : NULL;
+	ssize_t n;
 
+	if (near_unlikely(own)) {
+		near_iov_in(to, 0, own, len);
+		return 0;
+	}
+	n = len ? process_vm_readv(peer->addr.pid, to, count, &from, 1, 0) : 0;
 	if (near_likely(n == (ssize_t)len))
 		return 0;
 	if (n >= 0)
@@ -157,7 +182,7 @@ bool near_recv_now(struct near_port *port, struct near_peer *peer,
 	if (!slot || !near_peer_alive(port, peer))
 		return false;
 	start = near_unlikely(rndv->key) ? duo_now_ns() : 0;
-	if (near_unlikely(near_rx_copy(peer, rndv->addr, &to, 1, len))) {
+	if (near_unlikely(near_rx_copy(peer, rndv, 0, &to, 1, len))) {
 		rndv->addr = 0;
 		return false;
 	}
@@ -214,7 +239,7 @@ bool near_rx_pull(struct near_rx_op *op, size_t len)
 	if (len > op->stop - op->done)
 		len = op->stop - op->done;
 	count = near_iov_from(op->iov, op->iov_count, op->done, len, to);
-	if (near_rx_copy(op->peer, op->rndv.addr + op->done, to, count, len))
+	if (near_rx_copy(op->peer, &op->rndv, op->done, to, count, len))
 		return false;
 	op->done += len;
 	return true;
