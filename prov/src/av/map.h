@@ -8,7 +8,10 @@
  * AV has its own map, because an address is local only if both endpoints have
  * space for one more peer.
  *
- * Lock: that of the endpoint's group (obj/group.h). Terms: obj/ep.h.
+ * Terms: The *local side* is the part of an endpoint that belongs to the local
+ * transport. A *confirmed source* is a peer that has sent over the local path.
+ *
+ * Lock: that of the endpoint's group (obj/group.h).
  */
 #ifndef DUO_MAP_H
 #define DUO_MAP_H

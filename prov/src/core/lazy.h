@@ -3,10 +3,17 @@
 
 /*
  * The lists of deferred and of blocked receives, and recalls of receives from
- * the core: docs/matching.md. struct duo_ep_lazy (obj/ep.h) defines the terms.
- * A recall takes a receive back from the core, by fi_cancel(). post.h posts
- * receives to the core. Lock: the group's. Cost of a recall: an fi_cancel() and
- * a read of the core's CQ.
+ * the core, the provider that ofi_duo wraps: docs/matching.md. post.h posts
+ * receives to the core.
+ * - A deferred receive is posted to the core later or never, because a local
+ *   message may match it first.
+ * - A due receive is a deferred receive that the next poll posts.
+ * - A blocked receive must not be posted to the core before an earlier
+ *   multi-receive buffer is used up or canceled.
+ * - A recall takes a receive back from the core, by fi_cancel().
+ *
+ * Lock: the group's. Cost of a recall: an fi_cancel() and a read of the core's
+ * CQ.
  */
 #ifndef DUO_LAZY_H
 #define DUO_LAZY_H
@@ -33,10 +40,13 @@ void duo_lazy_block(struct duo_rx *rx);
 /* Defers all blocked receives. A later post may block some again. */
 void duo_lazy_unblock(struct duo_ep *ep);
 /*
- * Implements duo_up.moved(): defers the posted receives that name addr and that
- * the core has not got, because addr was a confirmed source. Recalls later
- * receives from the core first, which keeps the posting order:
- * docs/matching.md, "Proof", I1.
+ * Defers the posted receives that name addr and that the core has not got. The
+ * core has not got them because addr was a confirmed source: it had sent over
+ * the local path, so no message of addr could arrive over the core.
+ * Recalls later receives from the core first, which keeps the posting order:
+ * docs/matching.md, "Proof", I1. Must be called when the process of addr has
+ * exited, has been replaced or cannot be reached: another process may then get
+ * the address, and send over the core.
  */
 void duo_lazy_readmit(struct duo_ep *ep, fi_addr_t addr);
 /*

@@ -4,9 +4,16 @@
 /*
  * These functions decide whether and when ofi_duo posts a receive to the core,
  * the provider that ofi_duo wraps. They also post the receive. A table in
- * docs/matching.md, "Posting a receive to the core", has the rules. obj/ep.h
- * defines the terms. Lock: the group's. Cost: two loads to decide, 330
- * instructions on efa to post.
+ * docs/matching.md, "Posting a receive to the core", has the rules. Terms:
+ * - A confirmed source is an address that has sent over the local path. Its
+ *   later messages take the same path, so the core never gets a receive that
+ *   names this source.
+ * - A deferred receive is posted to the core later or never, because a local
+ *   message may match it first.
+ * - A due receive is a deferred receive that the next poll posts.
+ *
+ * Lock: the group's. Cost: two loads to decide, 330 instructions on efa to
+ * post.
  */
 #ifndef DUO_POST_H
 #define DUO_POST_H

@@ -21,8 +21,10 @@ int duo_cq_open(struct fid_domain *domain_fid, struct fi_cq_attr *attr,
 		struct fid_cq **cq_fid, void *context);
 
 /*
- * Opens a hidden CQ (ep->own_cq), for an endpoint to which the application has
- * bound no CQ for sends or no CQ for receives: both paths need one.
+ * Opens a hidden CQ, for an endpoint to which the application has bound no CQ
+ * for sends or no CQ for receives (ep->own_cq). Both paths need the CQ that is
+ * missing. The application cannot read a hidden CQ, so ofi_duo drops its
+ * entries.
  */
 int duo_cq_open_hidden(struct duo_domain *domain, struct duo_cq **cq);
 
@@ -75,6 +77,7 @@ DUO_INLINE bool duo_cq_core_wanted(const struct duo_cq *cq)
 }
 
 /* progress.c */
+/* Polls the local transport and the core, each if its poll is due. */
 void duo_cq_progress(struct duo_cq *cq);
 /* Calls duo_cq_progress() for each CQ of the endpoint. */
 void duo_ep_progress(const struct duo_ep *ep);

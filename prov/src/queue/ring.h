@@ -32,7 +32,8 @@ struct duo_ring_slot {
 struct duo_ring {
 	struct duo_ring_slot *slot;
 	uint32_t size;		/* number of slots, a power of two */
-	uint32_t limit;		/* `size`; 0 while the ring is gated */
+	/* `size`; 0 while the ring is gated, so that it appears full */
+	uint32_t limit;
 	uint32_t head;	/* index of the next slot to read, free-running */
 	uint32_t tail;	/* index of the next slot to write, free-running */
 };
@@ -182,7 +183,12 @@ static inline bool duo_ring_full(const struct duo_ring *ring)
 	return ring->tail - ring->head >= ring->limit;
 }
 
-/* Gates or ungates the ring. */
+/*
+ * Gates or ungates the ring. While it is gated, duo_ring_full() is true, and
+ * the code that adds an entry calls duo_cq_push_slow(). duo_cq_push_slow()
+ * wakes the threads that sleep on the CQ. If the CQ is hidden, it also drops
+ * the entry.
+ */
 static inline void duo_ring_gate(struct duo_ring *ring, bool gated)
 {
 	ring->limit = gated ? 0 : ring->size;

@@ -86,7 +86,17 @@ bool duo_arrival_adopt(struct duo_rx *msg, struct duo_rx *rx);
  * matches none joins the unexpected queue. Does nothing during fi_close().
  */
 void duo_arrival_resolve(struct duo_ep *ep);
-/* Implements duo_up.known(). duo_arrival_resolve() matches the messages. */
+/*
+ * Implements duo_up.known(). Takes messages out of the unexpected queue and
+ * makes them unresolved. The next duo_arrival_resolve() then looks up the
+ * current fi_addr of each sender, and matches the messages with the posted
+ * receives. These messages are
+ * - those with a sender that had no fi_addr, but has one now
+ * - those with the sender `gone`, an fi_addr that the application has removed
+ *   from the AV (FI_ADDR_UNSPEC: none); another process may get this fi_addr
+ * Also unblocks all blocked receives, because the source that a multi-receive
+ * buffer names may be a confirmed source now.
+ */
 void duo_arrival_identify(struct duo_ep *ep, fi_addr_t gone);
 
 /*

@@ -35,7 +35,11 @@ ssize_t duo_multi_cancel_context(struct duo_ep *ep, void *context);
  */
 void duo_multi_resume(struct duo_ep *ep);
 
-/* Implements duo_up.blocked(): docs/matching.md, "Order". */
+/*
+ * True if the core must not get rx yet, because an earlier open buffer or an
+ * earlier blocked receive could match the same messages: docs/matching.md,
+ * "Order".
+ */
 bool duo_multi_blocks(const struct duo_rx *rx);
 /*
  * Removes the remainder rx from the posted queue, for a local message of
@@ -52,12 +56,12 @@ bool duo_multi_match(struct duo_rx *rx, size_t msg_size);
 void duo_multi_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 		    fi_addr_t src);
 /*
- * Implements duo_up.done(). If enough space is left, posts the next remainder
- * to the core, defers it, or makes it ready.
+ * Handles the core's completion of the remainder rx. If enough space is left,
+ * posts the next remainder to the core, defers it, or makes it ready.
  */
 void duo_multi_core_done(struct duo_rx *rx, struct fi_cq_tagged_entry *entry,
 			 fi_addr_t src);
-/* Implements duo_up.failed(). Closes the buffer. */
+/* Handles an error of the remainder rx at the core. Closes the buffer. */
 void duo_multi_core_failed(struct duo_rx *rx,
 			   const struct fi_cq_err_entry *entry);
 /*
