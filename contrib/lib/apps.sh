@@ -139,7 +139,7 @@ app_gromacs_comm()
 }
 
 # --- OpenFOAM: the tutorial cavity of icoFoam as a cube of 48 x 48 x 48 cells with
-# five fixed walls, 100 steps.
+# five fixed walls, 10 steps.
 app_openfoam_needs() { echo icoFoam; }
 
 # The input includes OpenFOAM's settings, etc/controlDict. OpenFOAM's etc/bashrc
