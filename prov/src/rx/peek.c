@@ -111,14 +111,15 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 /*
  * True if the core must not get the peek yet, because it is unused, and the
  * peek names a local source. The time begins again only if the source for which
- * it began is confirmed, or has left the AV.
+ * it began is confirmed, has failed, or has left the AV.
  */
 static bool duo_peek_waits(struct duo_ep *ep, const struct duo_want *want)
 {
 	const struct duo_want first = { .addr = ep->lazy.peek_addr };
 	uint64_t now;
 
-	if (want->addr == FI_ADDR_UNSPEC || !duo_cq_core_unused(ep->rx_cq))
+	if (want->addr == FI_ADDR_UNSPEC || !duo_cq_core_unused(ep->rx_cq) ||
+	    duo_recv_when(ep, want) != DUO_RECV_LATER)
 		return false;
 	now = duo_clock_us();
 	if (!ep->lazy.peek_us ||

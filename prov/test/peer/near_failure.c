@@ -371,6 +371,23 @@ UNIT_TEST(failed_peer_leaves_core_unused)
 }
 
 /*
+ * Another process may have the failed peer's address, and may send over the
+ * core. A peek finds its message, although no peer has made the core used.
+ */
+UNIT_TEST(peek_for_failed_peer_finds_message_at_core)
+{
+	ck_assert_int_eq(fi_tinject(fx.ep, "x", 1, peer, TAG), 0);
+	post_recv(&slot, peer, TAG);
+	rig_end();
+	expect_reset(&slot);
+	fake_core_arrive(DUO_TAGGED, peer, TAG, "far");
+	ck_assert_int_eq(fake.core.polls, 0);
+	ck_assert_int_eq(recv_flags(&slot, NULL, 0, peer, FI_PEEK), 0);
+	expect_entry(&slot, peer);
+	ck_assert_int_eq(fake.core.peeks, 1);
+}
+
+/*
  * A new process has the address of a peer with which no message was exchanged.
  * If the application inserts the address again, the old peer's index is free.
  */
