@@ -407,3 +407,23 @@ UNIT_TEST(changed_message_to_itself_is_no_crash)
 	rndv->addr = 8;
 	ck_assert(!now(rndv, LEN));
 }
+
+/*
+ * Another process requests the port to copy a message to itself to any address.
+ * The receiver never requests this, because it is itself sending a message.
+ */
+UNIT_TEST(cooperative_copy_with_itself_is_refused)
+{
+	struct near_rndv *rndv = arrives(LEN);
+	struct near_slot *slot = near_tx_slot(&to_b->tx);
+
+	near_coop_begin(to_b->tx.ctl, 1);
+	slot->coop.id = rndv->id;
+	slot->coop.len = LEN;
+	slot->coop.addr = (uintptr_t)got;
+	slot->coop.round = 1;
+	near_tx_publish(&to_b->tx, slot, near_word(NEAR_KIND_COOP, 0, 0, 0));
+	rig_poll(a, 2);
+	ck_assert_mem_ne(got, big, LEN);
+	rig_until_event(a, NULL, 3, RIG_SENT, ECONNRESET);
+}
