@@ -151,7 +151,7 @@ UNIT_LOOP(message_before_trial_is_measured, 0, 2)
 	bool eager;
 
 	grows_for(LEN);
-	to_b->fast = _i;
+	to_b->trial = _i ? NEAR_TRIAL_FAST : NEAR_TRIAL_SLOW;
 	from_a->ring_ns = 0;
 	to_b->medium = NEAR_TRIAL - 4;
 	copy_ns = 3000;
@@ -173,7 +173,7 @@ UNIT_LOOP(message_before_trial_is_measured, 0, 2)
 	copy_ns = 1;
 	ck_assert(!sends(LEN));
 	arrives(LEN, false);
-	ck_assert(!to_b->fast);
+	ck_assert_int_eq(to_b->trial, NEAR_TRIAL_SLOW);
 }
 
 /*
@@ -192,7 +192,8 @@ UNIT_LOOP(result_of_trial_selects_protocol, 0, 2)
 		copy_ns = 1500 + slow;
 		ck_assert(!sends(LEN));
 		arrives(LEN, false);
-		ck_assert_int_eq(to_b->fast, !slow);
+		ck_assert_int_eq(to_b->trial,
+				 slow ? NEAR_TRIAL_SLOW : NEAR_TRIAL_FAST);
 		ck_assert_int_eq(sends(LEN), slow);
 		arrives(LEN, slow);
 		ck_assert(sends(NEAR_EAGER_MAX));
@@ -207,11 +208,12 @@ UNIT_LOOP(result_of_trial_selects_protocol, 0, 2)
 UNIT_LOOP(other_copies_have_no_result, 0, 4)
 {
 	const size_t len = NEAR_MEDIUM_MAX;
+	enum near_trial before = _i % 2 ? NEAR_TRIAL_FAST : NEAR_TRIAL_SLOW;
 	uint32_t sent = a->count;
 
-	to_b->fast = _i % 2;
+	to_b->trial = before;
 	to_b->medium = _i / 2;
-	copy_ns = to_b->fast ? 1000000 : 1;
+	copy_ns = _i % 2 ? 1000000 : 1;
 	ck_assert(!sends(len));
 	if (_i < 2) {
 		rig_until(b, NULL, seen + 1);
@@ -221,28 +223,33 @@ UNIT_LOOP(other_copies_have_no_result, 0, 4)
 	} else {
 		arrives(len, false);
 	}
-	ck_assert_int_eq(to_b->fast, _i % 2);
+	ck_assert_int_eq(to_b->trial, before);
 }
 
 /* The trial has messages that do not fit in the ring. */
 UNIT_TEST(result_of_trial_lets_ring_grow)
 {
-	to_b->fast = true;
+	to_b->trial = NEAR_TRIAL_FAST;
 	to_b->medium = 0;
 	copy_ns = 1000000;
 	ck_assert_uint_lt(to_b->tx.medium_max, NEAR_MEDIUM_MAX);
 	ck_assert(!sends(NEAR_MEDIUM_MAX));
 	arrives(NEAR_MEDIUM_MAX, false);
-	ck_assert(!to_b->fast);
+	ck_assert_int_eq(to_b->trial, NEAR_TRIAL_SLOW);
 	grows_for(NEAR_MEDIUM_MAX);
 }
 
-/* b receives the second message of a trial in device memory: a fast result. */
-UNIT_TEST(trial_in_device_memory_is_fast)
+/*
+ * b receives the second message of a trial in device memory. So all messages
+ * until the next trial use rendezvous, also the one before the trial.
+ */
+UNIT_TEST(trial_in_device_memory_excludes_eager_messages)
 {
 	struct near_rx_op *op;
-	uint32_t sent = a->count;
+	uint32_t sent, i;
 
+	grows_for(LEN);
+	sent = a->count;
 	to_b->medium = 0;
 	ck_assert(!sends(LEN));
 	rig_until(b, NULL, ++seen);
@@ -250,7 +257,13 @@ UNIT_TEST(trial_in_device_memory_is_fast)
 			     got);
 	near_recv_end(b->port, op, 0);
 	rig_until_event(a, b, sent + 1, RIG_SENT, 0);
-	ck_assert(to_b->fast);
+	ck_assert_int_eq(to_b->trial, NEAR_TRIAL_DEVICE);
+	seen = b->count;
+	for (i = 2; i < NEAR_TRIAL; i++) {
+		ck_assert(!sends(LEN));
+		arrives(LEN, false);
+	}
+	ck_assert_int_eq(to_b->trial, NEAR_TRIAL_DEVICE);
 }
 
 /* If single copy is fast, it is used, and rings need not grow. */
@@ -258,7 +271,7 @@ UNIT_TEST(fast_messages_need_no_larger_ring)
 {
 	uint32_t tier = to_b->resize.tier;
 
-	to_b->fast = true;
+	to_b->trial = NEAR_TRIAL_FAST;
 	ck_assert(!sends(LEN));
 	arrives(LEN, false);
 	ck_assert(!sends(NEAR_MEDIUM_MAX));

@@ -56,7 +56,7 @@ struct near_peer {
 	const struct near_pool *own;
 	/* cooperative copy is possible: both ends copy parts of a message */
 	bool coop;
-	bool fast;	/* the last trial has shown that single copy is fast */
+	uint8_t trial;	/* result of the last trial (enum near_trial) */
 	uint8_t medium;	/* number of medium messages, modulo NEAR_TRIAL */
 	/*
 	 * time in which this port copied a medium message of the peer from the

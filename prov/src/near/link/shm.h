@@ -69,6 +69,7 @@ enum near_trial {
 	NEAR_TRIAL_NONE,	/* this message was no trial */
 	NEAR_TRIAL_SLOW,
 	NEAR_TRIAL_FAST,
+	NEAR_TRIAL_DEVICE,	/* received in device memory */
 };
 
 /* space for operands in an RMA slot, or for a result in its reply, bytes */

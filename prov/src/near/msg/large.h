@@ -85,8 +85,8 @@ struct near_rx_op {
 	enum near_rx_state state;
 	struct near_peer *peer;
 	/*
-	 * The ACK reports a fast trial if rndv.key is 1: a trial that the
-	 * embedder receives in device memory. near_recv() sets rndv.key to 0.
+	 * rndv.key is 1 only for a trial that the embedder receives in device
+	 * memory, which the ACK reports. near_recv() sets rndv.key to 0.
 	 */
 	struct near_rndv rndv;
 	uint32_t iov_count;

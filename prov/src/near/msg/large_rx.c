@@ -275,7 +275,7 @@ static bool near_rx_answer(struct near_port *port, struct near_rx_op *op)
 		/* may copy the bytes to device memory */
 		near_rx_done(port, op, op->err);
 		slot->ack.id = op->rndv.id;
-		slot->ack.trial = op->rndv.key == 1 ? NEAR_TRIAL_FAST :
+		slot->ack.trial = op->rndv.key == 1 ? NEAR_TRIAL_DEVICE :
 						      NEAR_TRIAL_NONE;
 		near_control_send(port, op->peer, slot, NEAR_KIND_ACK, 0);
 		near_list_remove(&op->link);

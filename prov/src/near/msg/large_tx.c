@@ -47,7 +47,9 @@ bool near_medium_eager(struct near_peer *peer, size_t len)
 		return false;
 	peer->medium = (uint8_t)((peer->medium + 1) % NEAR_TRIAL);
 	return peer->medium > 1 && len <= peer->tx.medium_max &&
-	       (!peer->fast || near_is_measured(peer, len));
+	       (peer->trial < NEAR_TRIAL_FAST ||
+		(peer->trial == NEAR_TRIAL_FAST &&
+		 near_is_measured(peer, len)));
 }
 
 /* True if the message is the second one of a trial. */
@@ -62,7 +64,8 @@ static bool near_tx_trial(const struct near_peer *peer, size_t len)
  */
 static uint32_t near_tx_too_small(const struct near_peer *peer, size_t len)
 {
-	size_t max = peer->fast ? NEAR_EAGER_MAX : NEAR_MEDIUM_MAX;
+	size_t max = peer->trial < NEAR_TRIAL_FAST ? NEAR_MEDIUM_MAX :
+						     NEAR_EAGER_MAX;
 
 	return len > near_data_max(peer->tx.dsize) && len <= max ?
 	       (uint32_t)len : 0;
@@ -155,7 +158,7 @@ bool near_tx_answered(struct near_port *port, struct near_peer *peer,
 		return near_tx_cts(port, op, slot);
 	trial = __atomic_load_n(&slot->ack.trial, __ATOMIC_RELAXED);
 	if (trial != NEAR_TRIAL_NONE)
-		peer->fast = trial == NEAR_TRIAL_FAST;
+		peer->trial = (uint8_t)trial;
 	near_tx_end(port, op, 0);
 	return true;
 }
