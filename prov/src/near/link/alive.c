@@ -171,7 +171,7 @@ static void near_peer_end(struct near_port *port, struct near_peer *peer)
 	peer->draining = false;
 	port->draining--;
 	peer->state = NEAR_PEER_GONE;
-	near_budget_peers(port, &peer->addr, -1);
+	near_budget_peers(port, peer, -1);
 	port->messages->fail(port, peer);
 	if (peer->rma)
 		port->onesided->fail(port, peer);

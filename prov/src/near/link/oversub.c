@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "near/link/port.h"
@@ -82,8 +81,7 @@ bool near_oversubscribed(const struct near_port *port, size_t endpoints)
 			break;
 		if (near_peer_failed(peer))
 			continue;
-		known += !!memcmp(&peer->addr, &port->addr,
-				  sizeof(peer->addr));
+		known += !peer->own;
 		pid[count++] = peer->far ? 0 : peer->addr.pid;
 	}
 	return near_oversub(pid, count,

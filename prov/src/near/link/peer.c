@@ -55,7 +55,7 @@ int near_peer_get(struct near_port *port, const struct near_addr *addr,
 		peer->same_hash = *head;
 		*head = peer;
 		near_list_append(&port->peers, &peer->link);
-		near_budget_peers(port, addr, 1);
+		near_budget_peers(port, peer, 1);
 		port->sink->peer_up(port->ctx, peer);
 	}
 	peer->refs++;
@@ -127,7 +127,7 @@ void near_peer_put(struct near_port *port, struct near_peer *peer)
 	*at = peer->same_hash;
 	near_list_remove(&peer->link);
 	if (peer->state != NEAR_PEER_GONE)
-		near_budget_peers(port, &peer->addr, -1);
+		near_budget_peers(port, peer, -1);
 	if (peer->draining)
 		port->draining--;
 	/* no operation with the peer is pending: it would hold a reference */

@@ -15,7 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct near_addr;
 struct near_peer;
 struct near_port;
 struct near_rx_ring;
@@ -64,7 +63,7 @@ void near_too_small(struct near_port *port, struct near_peer *peer,
 /* ring_budget.c: initializes `budget`. bytes: near_attr.memory. */
 void near_budget_init(struct near_budget *budget, size_t bytes);
 /* Adds (more: 1) or subtracts (-1) a peer, unless it is the port itself. */
-void near_budget_peers(struct near_port *port, const struct near_addr *addr,
+void near_budget_peers(struct near_port *port, const struct near_peer *peer,
 		       int more);
 /* Adds (more: 1) or subtracts (-1) an rx ring with its present size. */
 void near_budget_rx_ring(struct near_port *port,

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0-only */
 /* SPDX-FileCopyrightText: The ofi_duo authors */
 
-#include <string.h>
-
 #include "near/link/port.h"
 
 /*
@@ -78,10 +76,10 @@ void near_budget_advertise(struct near_port *port)
 			 __ATOMIC_RELAXED);
 }
 
-void near_budget_peers(struct near_port *port, const struct near_addr *addr,
+void near_budget_peers(struct near_port *port, const struct near_peer *peer,
 		       int more)
 {
-	if (!memcmp(addr, &port->addr, sizeof(*addr)))
+	if (peer->own)
 		return;
 	port->budget.peers += (uint32_t)more;
 	near_budget_advertise(port);
