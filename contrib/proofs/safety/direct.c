@@ -12,7 +12,7 @@
  *   target executes all of it.
  *
  * Lines for ./run, which explains their keys:
- * C: near/rma/direct.c near_rma_direct near_rma_direct_can
+ * C: near/rma/direct.c near_rma_direct_at near_rma_direct_can
  * C: near/rma/direct.c near_rma_look_up near_rma_copy near_rma_step
  * C: near/rma/direct.c near_rma_notifies near_rma_notify
  * C: near/rma/state.h near_rma_access_to
@@ -64,7 +64,8 @@ static struct near_segment segment;
 static struct near_rma_peer at;
 static struct near_rma_op op;
 static struct near_table_view view;
-static struct near_region_entry entry;	/* found by the last look-up */
+static struct near_region_entry entry;
+static uint64_t target;		/* result of the look-up */
 static bool alive, notified, wanted;
 
 /*
@@ -78,8 +79,7 @@ static ssize_t copied(const struct iovec *here, unsigned long count,
 	size_t len = 0, skip = op.sent, n;
 	unsigned long i, from = 0;
 
-	check(alive && (uint64_t)there->iov_base ==
-	      entry.memory + op.args.addr - entry.start + op.sent);
+	check(alive && (uint64_t)there->iov_base == target + op.sent);
 	for (i = 0; i < count; i++) {
 		check(readable(here[i].iov_base, here[i].iov_len));
 		len += here[i].iov_len;
@@ -185,7 +185,8 @@ static void copies(void)
 	size_t before = op.sent;
 	int ret;
 
-	ret = near_rma_direct(&port, &op);
+	target = any(uint64_t);
+	ret = near_rma_direct_at(&port, &op, target);
 	notified = peer.tx.tail != tail;
 	wanted = op.args.flags & NEAR_RMA_DATA && !op.delegated;
 	check(ret == -EPERM || op.sent >= before);

@@ -118,24 +118,18 @@ void near_rma_notify(struct near_port *port, const struct near_rma_op *op,
 }
 
 /*
- * If the target must be notified, gets a slot for the notification before the
- * copy. If no slot is free, returns -EAGAIN and copies nothing, so that the
- * caller can retry the whole call.
+ * Copies the next bytes: rma/ops.h. If the target must be notified, gets a slot
+ * for the notification before the copy. If no slot is free, returns -EAGAIN and
+ * copies nothing, so that the caller can retry the whole call.
  */
-int near_rma_direct(struct near_port *port, struct near_rma_op *op)
+int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
+		       uint64_t memory)
 {
 	const struct near_rma_args *args = &op->args;
 	struct near_peer *peer = op->to->peer;
-	struct near_region_entry entry;
 	struct near_slot *slot = NULL;
-	uint64_t memory;
-	int ret = near_rma_look_up(op->to, args, &entry, &memory);
+	int ret = 0;
 
-	if (ret)
-		return ret;
-	/* a new region with the same key may be in device memory */
-	if (entry.device)
-		return -EACCES;
 	/* the slot of a delegated operation already notifies the target */
 	if (!op->delegated && near_rma_notifies(op)) {
 		slot = near_control_slot(port, peer);
@@ -147,4 +141,16 @@ int near_rma_direct(struct near_port *port, struct near_rma_op *op)
 	if (!ret && slot && op->sent == args->len)
 		near_rma_notify(port, op, slot);
 	return ret;
+}
+
+int near_rma_direct(struct near_port *port, struct near_rma_op *op)
+{
+	struct near_region_entry entry;
+	uint64_t memory;
+	int ret = near_rma_look_up(op->to, &op->args, &entry, &memory);
+
+	if (ret)
+		return ret;
+	/* a new region with the same key may be in device memory */
+	return entry.device ? -EACCES : near_rma_direct_at(port, op, memory);
 }

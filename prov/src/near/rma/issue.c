@@ -416,7 +416,7 @@ int near_rma_queue(struct near_port *port, struct near_rma_peer *at,
 
 /* Makes one single copy at once. -EPERM: impossible, or the copy must wait. */
 static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
-			    const struct near_rma_args *args)
+			    const struct near_rma_args *args, uint64_t memory)
 {
 	struct near_rma_op op;
 	int ret;
@@ -430,7 +430,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 	op.args = *args;
 	op.sent = 0;
 	op.delegated = false;
-	ret = near_rma_direct(port, &op);
+	ret = near_rma_direct_at(port, &op, memory);
 	if (ret)
 		return ret;
 	return op.sent == args->len ? NEAR_RMA_DONE : -EFAULT;
@@ -438,7 +438,7 @@ static int near_rma_at_once(struct near_port *port, struct near_rma_peer *at,
 
 /* Delegates, executes or queues an operation. Returns near_rma()'s result. */
 static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
-			  const struct near_rma_args *args)
+			  const struct near_rma_args *args, uint64_t memory)
 {
 	int ret;
 
@@ -447,7 +447,7 @@ static int near_rma_begin(struct near_port *port, struct near_rma_peer *at,
 		       near_rma_fenced(at->peer) ? -EAGAIN : NEAR_RMA_DONE;
 	ret = near_rma_delegate(port, at, args);
 	if (ret == -EPERM)
-		ret = near_rma_at_once(port, at, args);
+		ret = near_rma_at_once(port, at, args, memory);
 	return ret == -EPERM ? near_rma_queue(port, at, args, false, NULL) :
 			       ret;
 }
@@ -494,5 +494,5 @@ int near_rma(struct near_port *port, struct near_peer *peer,
 		return ret;
 	return near_unlikely(device) ?
 	       near_rma_stage(port, at, args, &entry, memory) :
-	       near_rma_begin(port, at, args);
+	       near_rma_begin(port, at, args, memory);
 }

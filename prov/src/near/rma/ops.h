@@ -128,6 +128,12 @@ int near_rma_look_up(struct near_rma_peer *at, const struct near_rma_args *args,
  */
 int near_rma_direct(struct near_port *port, struct near_rma_op *op);
 /*
+ * Copies as near_rma_direct(), but does not look up the address. memory: the
+ * address from near_rma_look_up().
+ */
+int near_rma_direct_at(struct near_port *port, struct near_rma_op *op,
+		       uint64_t memory);
+/*
  * True if the operation can be executed by single copy. Does not check whether
  * it may start now.
  */
