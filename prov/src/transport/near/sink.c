@@ -112,16 +112,14 @@ static int duo_near_receive(struct duo_rx *rx,
 			    const struct duo_recv *recv, size_t len,
 			    struct near_rx_op **fetch)
 {
-	const struct duo_domain *domain = rx->ep->domain;
 	struct near_port *port = rx->ep->near->port;
+	bool device = from->device ||
+		      duo_device_handles(rx->ep->domain, recv->desc,
+					 recv->count, NULL);
 
 	*fetch = NULL;
-	if (near_likely(!len || !near_iov_len(recv->iov, recv->count) ||
-			!(from->device || (domain->device &&
-					   duo_device_handles(domain,
-							      recv->desc,
-							      recv->count,
-							      NULL)))))
+	if (near_likely(!device || !len ||
+			!near_iov_len(recv->iov, recv->count)))
 		return near_recv(port, from->peer, &from->rndv, recv->iov,
 				 recv->count, len, rx);
 	*fetch = near_recv_begin(port, from->peer, &from->rndv, rx);
