@@ -28,7 +28,8 @@ struct duo_mr {
 	struct fid_mr *core;
 	/* functions for this kind of memory; NULL: host memory */
 	const struct duo_device_iface *device;
-	struct duo_stream *stream;	/* the stream of its copies */
+	/* executes copies from and to the region; valid if `device` is set */
+	struct duo_stream *stream;
 	/* result of duo_device_iface.pin(); NULL: ofi_duo has pinned nothing */
 	struct duo_device_handle *pin;
 	/* entry in near's region table; see duo_near_region_entry() */

@@ -110,8 +110,9 @@ static ssize_t duo_peek_core(struct duo_ep *ep, const struct duo_recv *recv)
 
 /*
  * True if the core must not get the peek yet, because it is unused, and the
- * peek names a local source. The time begins again only if the source for which
- * it began is confirmed, has failed, or has left the AV.
+ * peek names a local source. This ends DUO_UNUSED_US after the first such peek.
+ * If the source of that peek is no longer a local one that has not sent yet,
+ * this peek counts as the first one.
  */
 static bool duo_peek_waits(struct duo_ep *ep, const struct duo_want *want)
 {

@@ -157,7 +157,7 @@ UNIT_ROUNDS(core_is_used_after, 0, ARRAY_SIZE(use_by))
 	expect_used();
 }
 
-/* Peeks for local sources get no answer of the core within the first second. */
+/* A peek for a local source begins a second in which the core gets no peek. */
 UNIT_TEST(peek_waits_a_second)
 {
 	peek_finds_nothing(local);
@@ -174,8 +174,8 @@ UNIT_TEST(peek_waits_a_second)
 }
 
 /*
- * The second begins again if the source of its first peek is confirmed, but not
- * with a peek for another source.
+ * The source that the first peek named sends a local message. So the next peek
+ * begins a new second. A peek for another source does not begin a new one.
  */
 UNIT_TEST(second_begins_with_first_peek)
 {

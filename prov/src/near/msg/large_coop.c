@@ -15,7 +15,10 @@ bool near_tx_coop_requested(struct near_port *port, struct near_tx_op *op,
 	uint64_t len = __atomic_load_n(&slot->coop.len, __ATOMIC_RELAXED);
 	uint32_t step = near_coop_step(len);
 
-	/* from the port itself: another process has written this slot */
+	/*
+	 * a port never requests a cooperative copy of a message to itself:
+	 * another process has written such a slot
+	 */
 	if (op->state != NEAR_TX_ANNOUNCED || op->iov_count != 1 ||
 	    op->device || len > op->len || !step || op->peer->far ||
 	    op->peer->own)

@@ -89,10 +89,10 @@ void near_rx_coop_next(struct near_port *port, struct near_peer *peer)
 }
 
 /*
- * If the port has sent the message to itself, returns the address of its bytes
- * from `at` on, else NULL. rndv is in shared memory, so another process may
- * have changed it. Therefore the address is that of the send, if the id is that
- * of a send which has these bytes.
+ * For a message of the port to itself: returns the address of byte `at` of the
+ * sent buffer. Another process may have changed the RTS in shared memory, so
+ * rndv->addr is not used. NULL: the id is not that of a send to this peer from
+ * one host buffer with at + len bytes.
  */
 static const void *near_rx_own(const struct near_peer *peer,
 			       const struct near_rndv *rndv, size_t at,
